@@ -159,10 +159,10 @@ def bad_files() -> None:
     [
         (
             "text.csv",
-            "column 'name' holds 'ann' in row 0, which is no number; column 'species' holds 'owl'.*--columns.*--labels",
+            "column 'name' contains 'ann' in row 0, which is not a number; column 'species' .*--columns.*--labels",
         ),
         ("missing.csv", "column 'b' lacks 1 value, first in row 1"),
-        ("odd.xlsx", "nothing here reads odd.xlsx"),
+        ("odd.xlsx", "no dataset reads odd.xlsx"),
         ("broken.npz", "broken.npz must be an npz file of plain arrays"),
         ("objects.npz", "no object arrays"),
         ("nan.npz", "nan.npz lacks 1 of 1 values"),
@@ -170,7 +170,7 @@ def bad_files() -> None:
         ("empty", "be a folder with files ending in"),
         ("mixed", "2 sizes.*--image-size 64"),
         ("cut", "b.png cannot be read as an image"),
-        ("plain --labels labels.csv", "labels.csv does not match the pictures: no picture is called 'b.png'"),
+        ("plain --labels labels.csv", "labels.csv does not match the pictures: there is no picture 'b.png'"),
     ],
 )
 def test_data_that_cannot_be_used_are_refused_with_the_reason_before_anything_is_written(

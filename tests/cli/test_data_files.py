@@ -40,7 +40,7 @@ def test_info_tells_room_terms_and_what_to_cite(call, mnist: Path) -> None:
 
 def test_info_of_drawn_data_states_memory_and_no_disk(call) -> None:
     printed = call("data info sprites").out
-    assert "no disk. Observations are made when they are asked for." in printed
+    assert "no disk. Observations are created on request." in printed
     assert "Licence" not in printed
 
 
@@ -48,7 +48,8 @@ def test_a_missing_file_is_named_with_what_to_do_and_nothing_is_written(call, el
     for words in ("data info dsprites", "train dsprites --steps 1 --out run"):
         refused = call(words)
         assert refused.code == 2
-        assert "dsprites needs dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz, and there is no" in refused.err
+        assert "dsprites needs dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz, but " in refused.err
+        assert "originals/dsprites does not exist; " in refused.err
         assert "'polariscope data fetch dsprites' downloads to" in refused.err
     assert not list(elsewhere.iterdir())
 
@@ -124,5 +125,5 @@ def test_fetch_without_a_network_fails_in_words(call, cache: Path, monkeypatch) 
 
 def test_fetch_of_what_is_there_says_whether_it_is_the_published_file(call, mnist: Path) -> None:
     said = call("data fetch mnist --to mnist").out
-    assert said.count("was there; its MD5 is not the published one") == 4
+    assert said.count("was there; its MD5 differs from the published one") == 4
     assert "Look at it: polariscope data info mnist:mnist" in said

@@ -100,5 +100,5 @@ def test_what_can_be_done_about_a_missing_file_and_data_in_memory_can_be_done_he
     for command in ("report memory", "compare memory"):
         refused = call(command)
         assert refused.code == 2
-        assert "look at the run in Python" in refused.err
+        assert "open the run in Python" in refused.err
         assert "pass data" not in refused.err

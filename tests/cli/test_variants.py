@@ -71,8 +71,8 @@ def test_the_scale_of_a_prior_carries_its_part(call):
         ("--variant colour:seed", "--variant must be NAME or NAME:OPTION=VALUE"),
         ("--variant cropped:image-size=99", "a crop of 99 × 99 pixels does not lie in images of 16 × 16"),
         ("--variant subset:n=9999999", "be at most 737280"),
-        ("--standardise", "variant 'standardised' is made of rows"),
-        ("--standardise --scale", "--standardise and --scale both say how to rescale"),
+        ("--standardise", "variant 'standardised' applies to rows"),
+        ("--standardise --scale", "--standardise and --scale both rescale"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_trained(call, flags, message, elsewhere):

@@ -15,7 +15,7 @@ from polariscope.data.chain import apply_variants
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.dataset import family as datasets
 from polariscope.data.sources import load_dataset
-from polariscope.data.variants import OWN, AbstractVariant, family
+from polariscope.data.variants import NOT_DELEGATED, AbstractVariant, family
 from polariscope.data.variants.support.subsets import AbstractSelection
 from polariscope.testing import VariantContract
 
@@ -43,7 +43,7 @@ class TestVariants(VariantContract):
 
 def test_what_others_add_to_datasets_is_delegated_too():
     """The names are read from the class, so a new one is the base's without a change here."""
-    names = {name for name in vars(AbstractDataset) if not name.startswith("_")} - {*OWN}
+    names = {name for name in vars(AbstractDataset) if not name.startswith("_")} - {*NOT_DELEGATED}
     assert names <= set(vars(AbstractVariant))
     methods = {
         name

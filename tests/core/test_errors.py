@@ -29,10 +29,10 @@ def test_an_argument_is_spelled_as_it_is_given() -> None:
 
 
 def test_advice_is_what_can_be_typed() -> None:
-    error = InputError(problem="net 'conv' needs images", remedy=("use ", Argument("net", "mlp")))
+    error = InputError(problem="net 'conv' requires images", remedy=("use ", Argument("net", "mlp")))
     assert both(error) == (
-        "net 'conv' needs images; use net='mlp'.",
-        "net 'conv' needs images; use --net mlp.",
+        "net 'conv' requires images; use net='mlp'.",
+        "net 'conv' requires images; use --net mlp.",
     )
 
 

@@ -60,11 +60,11 @@ def test_shorthands_come_last():
     assert [each["name"] for each in data.variants()] == ["subset", "standardised"]
     np.testing.assert_allclose(data.values(np.arange(10)).std(axis=0), 1, rtol=1e-5)
     assert apply_variants(ROWS, scale=True).is_unit_interval
-    with pytest.raises(InputError, match="standardise and scale both say how to rescale"):
+    with pytest.raises(InputError, match="standardise and scale both rescale"):
         apply_variants(ROWS, standardise=True, scale=True)
     with pytest.raises(InputError, match=r"scale must be True or False, got 2\.0; put the part in front"):
         apply_variants(ROWS, scale=2.0)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="'standardised' is made of rows, and sprites holds images"):
+    with pytest.raises(InputError, match="'standardised' applies to rows, but sprites contains images"):
         apply_variants(SPRITES, standardise=True)
 
 

@@ -106,7 +106,7 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(server: Server, tmp_pat
 def test_the_same_command_again_goes_on_after_giving_up(server: Server, tmp_path: Path) -> None:
     server.breaks = [40_000, *[0] * fetching.TRIES]
     with pytest.raises(
-        PolariscopeError, match=r"could not be downloaded .*40 kB of it are here; the same command"
+        PolariscopeError, match=r"could not be downloaded .*40 kB of it were received; run the same command"
     ):
         download(file_of(server), tmp_path)
     assert names_in(tmp_path) == {"file.bin.part", "file.bin.part.json"}
@@ -157,7 +157,7 @@ def test_a_refusal_is_told_with_where_the_file_is_expected(
     server, tmp_path: Path, code: int, tries: int
 ) -> None:
     server.refusal = code
-    with pytest.raises(PolariscopeError, match=rf"the server says {code} .*put it at .*file\.bin\."):
+    with pytest.raises(PolariscopeError, match=rf"the server returned {code} .*put it at .*file\.bin\."):
         download(file_of(server), tmp_path)
     assert len(server.asked) == tries
 
@@ -226,9 +226,9 @@ def test_the_files_of_a_look_alike_are_those_of_its_original(served: Server, mon
 
 
 def test_how_a_file_was_checked_is_said(served: Server) -> None:
-    assert {file.check for file in fetch("mnist")} == {"its MD5 is the published one"}
+    assert {file.check for file in fetch("mnist")} == {"its MD5 matches the published one"}
     (words,) = {file.check for file in fetch("smallnorb")}
-    assert words == "no checksum is published; its size, header and shapes are right"
+    assert words == "no checksum is published; its size, header and shapes are correct"
 
 
 def test_a_file_packed_anew_is_known_by_its_contents(tmp_path: Path) -> None:
@@ -236,17 +236,17 @@ def test_a_file_packed_anew_is_known_by_its_contents(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(CONTENT, mtime=1))
     assert fetching.unpacked_md5(path) == MD5
     published = OriginalFile("file.gz", None, hashlib.md5(gzip.compress(CONTENT, mtime=0)).hexdigest(), MD5)
-    assert fetching.checked_by(published, path) == "the MD5 of its contents is the published one"
+    assert fetching.checked_by(published, path) == "the MD5 of its contents matches the published one"
     path.write_bytes(gzip.compress(CONTENT, mtime=0))
-    assert fetching.checked_by(published, path) == "its MD5 is the published one"
+    assert fetching.checked_by(published, path) == "its MD5 matches the published one"
     path.write_bytes(gzip.compress(CONTENT[1:], mtime=0))
-    assert "not the published one" in fetching.checked_by(published, path)
+    assert "differs from the published one" in fetching.checked_by(published, path)
 
 
 def test_files_of_no_known_checksum_are_opened_and_removed_if_they_are_something_else(served: Server) -> None:
     name = SmallNORBDataset.originals[0].name
     served.contents[name] = b"<html>Not here any more</html>"
-    with pytest.raises(PolariscopeError, match=r"and was removed: .*does not begin as a matrix"):
+    with pytest.raises(PolariscopeError, match=r"and were removed: .*does not begin like a matrix"):
         fetch("smallnorb")
     assert not list(originals_folder("smallnorb").glob("*.gz"))
 

@@ -54,7 +54,7 @@ def test_one_that_agrees_is_any_of_those_a_scan_finds_with_the_same_chance(tries
     grid = FactorGrid.of(arrays_of(factors))
     for kept in ([True, False, False], [True, True, False], [True, True, True]):
         draws = np.repeat(grid.codes[7:8], 5000, axis=0), np.tile(kept, (5000, 1))
-        counts = np.bincount(grid.one_agreeing(*draws, np.random.default_rng(1)), minlength=60)
+        counts = np.bincount(grid.sample_matching(*draws, np.random.default_rng(1)), minlength=60)
         agree = (factors[:, kept] == factors[7, kept]).all(axis=1)
         assert (counts[~agree] == 0).all()
         assert agree.sum() == 1 or stats.chisquare(counts[agree]).pvalue > 1e-6
@@ -63,7 +63,7 @@ def test_one_that_agrees_is_any_of_those_a_scan_finds_with_the_same_chance(tries
 def test_a_cell_gives_each_of_its_observations_the_same_chance():
     grid = FactorGrid.of(arrays_of([[0, 0], [1, 1], [0, 0], [0, 1], [0, 0]]))
     cells = grid.cells(np.zeros((30_000, 2), int))
-    counts = np.bincount(grid.one_of(cells, np.random.default_rng(0)), minlength=5)
+    counts = np.bincount(grid.sample_from(cells, np.random.default_rng(0)), minlength=5)
     assert (counts[[1, 3]] == 0).all()
     assert (np.abs(counts[[0, 2, 4]] / 30_000 - 1 / 3) < 5 * np.sqrt(2 / 9 / 30_000)).all()
     np.testing.assert_array_equal(grid.cells(np.array([[1, 0], [1, 1]])), [-1, 2])

@@ -39,7 +39,7 @@ def test_the_message_counts_by_column_largest_first_and_names_five_columns_and_b
 
 
 def test_a_column_without_any_value_is_named():
-    with pytest.raises(InputError, match="X has no value at all in column 'b'; leave such columns out"):
+    with pytest.raises(InputError, match="X has no value at all in column 'b'; leave out such columns"):
         find_gaps([(0, np.array([[1.0, NAN], [2.0, NAN]]))]).refuse_empty("X", ("a", "b"))
     find_gaps([(0, TABLE)]).refuse_empty("X")
 

@@ -33,7 +33,7 @@ def test_a_part_is_taken_from_the_split():
     np.testing.assert_array_equal(Subset(part="train").choose(5, lambda: SPLIT), [3, 1, 4])
     with pytest.raises(InputError, match="the test part of the run's split is empty"):
         Subset(part="test").choose(5, lambda: SPLIT)
-    with pytest.raises(InputError, match="needs a model that belongs to a run"):
+    with pytest.raises(InputError, match="requires a model that belongs to a run"):
         Subset(part="train").choose(5, None)
 
 

@@ -173,7 +173,7 @@ def test_a_transition_that_could_change_nothing_is_refused():
         Transition("laplace").check_moves(Grid((3, 1), ("categorical", "ordinal")))
     for kind in ("uniform", "share", "share-one"):
         with pytest.raises(
-            InputError, match=f"{kind} transition needs at least two factors that vary.* has 1"
+            InputError, match=f"{kind} transition requires at least two factors that vary.* has 1"
         ):
             Transition(kind).check_moves(Grid((3, 1), ("categorical", "ordinal")))  # type: ignore[arg-type]
         Transition(kind).check_moves(GRID)  # type: ignore[arg-type]
@@ -282,7 +282,7 @@ def test_a_large_rate_goes_to_the_nearest_that_exists():
 def test_observations_without_a_partner_are_counted_and_refused():
     alone = arrays_of(np.array([[0, 0, 0], [0, 1, 0], [1, 2, 1], [1, 2, 1]]))
     with pytest.raises(
-        InputError, match=r"laplace transition needs.*categorical factors.*got 2 of 4 without.*'share'"
+        InputError, match=r"laplace transition requires.*categorical factors.*got 2 of 4 without.*'share'"
     ):
         Transition("laplace").check_moves(alone)
     with pytest.raises(InputError, match=r"uniform.*agrees in one factor.*got 2 of 4 without"):

@@ -76,13 +76,13 @@ def test_a_published_dataset_needs_no_path_where_its_files_are_in_the_cache_fold
     ("source", "options", "words"),
     [
         ("sprits", {}, "Did you mean 'sprites'"),
-        ("sprites:here", {}, "'sprites' reads no file, so write 'sprites' without a path"),
-        ("arrays", {}, "reads files; say where they are: arrays:PATH"),
-        ("images:", {}, "reads files; say where they are: images:PATH"),
+        ("sprites:here", {}, "'sprites' does not read files, so write 'sprites' without a path"),
+        ("arrays", {}, "reads files; give their path: arrays:PATH"),
+        ("images:", {}, "reads files; give their path: images:PATH"),
         ("data/rows.npz", {}, "there is no file .*data/rows.npz"),
         ("data/photos/", {}, "there is no file or folder data/photos/"),
         ("photos", {}, "no dataset named 'photos'"),
-        ("arrays:x.npz", {"path": "y.npz"}, "path was given twice"),
+        ("arrays:x.npz", {"path": "y.npz"}, "path was passed twice"),
         ("arrays:nowhere.npz", {}, "there is no file .*nowhere.npz"),
     ],
 )
@@ -129,7 +129,7 @@ def test_arrays_in_memory_cannot_be_loaded_again():
 
 
 def test_a_record_without_a_name_is_refused():
-    with pytest.raises(InputError, match="a dataset's record needs a 'name', got \\['path'\\]"):
+    with pytest.raises(InputError, match="a dataset's record requires a 'name', got \\['path'\\]"):
         load_recorded({"path": "x"})
 
 
@@ -157,7 +157,7 @@ def test_paths_need_no_name_in_front(npz, tmp_path, monkeypatch):
             make()
     (tmp_path / "notes.docx").write_text("x")
     with pytest.raises(
-        InputError, match=r"nothing here reads notes.docx; it reads folders and files ending in \.csv,"
+        InputError, match=r"no dataset reads notes.docx; use a folder, or a file ending in \.csv,"
     ):
         parse_source("notes.docx")
 

@@ -113,9 +113,9 @@ def test_groups_stay_together_in_parts_that_are_given():
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"train": [0, 1], "test": [1]}, "none of them twice"),
-        ({"train": [0, 4]}, "hold indices from 0 to 3"),
-        ({"test": [0, 1]}, "samples in its training part, got none"),
+        ({"train": [0, 1], "test": [1]}, "each at most once"),
+        ({"train": [0, 4]}, "contain indices from 0 to 3"),
+        ({"test": [0, 1]}, "samples in its training part, got an empty one"),
         ({"train": [0], "dev": [1]}, "no part named 'dev'"),
         ({"train": [0]}, "have samples to train and to validate on"),
     ],
@@ -137,7 +137,7 @@ def test_a_column_names_parts_by_words_or_numbers():
             "validation": [2],
             "test": [1],
         }
-    with pytest.raises(InputError, match=r"column 'fold' must say train, validation or test .*got 3, 7"):
+    with pytest.raises(InputError, match=r"column 'fold' must contain train, validation or test .*got 3, 7"):
         parts_of_column(np.array([0, 3, 7]), "fold")
     with pytest.raises(InputError, match="got anna"):
         parts_of_column(np.array(["train", "anna"]), "fold")

@@ -87,7 +87,7 @@ def test_images_come_back_in_the_layout_and_type_they_were_given_in(
 
 
 def test_images_whose_channels_may_be_first_or_last_are_refused_with_the_remedy() -> None:
-    with pytest.raises(InputError, match="say which with layout='channels-first'"):
+    with pytest.raises(InputError, match="choose with layout='channels-first'"):
         learn(np.zeros((5, 3, 4, 3), np.uint8))
 
 
@@ -110,7 +110,7 @@ def test_bytes_of_0_and_1_are_black_and_white_in_every_part_of_the_data() -> Non
     np.testing.assert_array_equal(units.values(X)[:, 0], X)
     grey = units.restore(np.full((2, 1, 4, 6), 0.3), np.float64)
     np.testing.assert_array_equal(grey, np.full((2, 4, 6), 0.3))  # floats: neither byte is near
-    with pytest.raises(InputError, match="white=1 needs bytes that are 0 or 1, got bytes up to 255"):
+    with pytest.raises(InputError, match="white=1 requires bytes that are 0 or 1, got bytes up to 255"):
         units.values(255 * X)
     # Where fit saw 0 … 255, dark images stay dark, even if all that transform is given are 0 and 1.
     bright = np.concatenate([X, 255 * X])

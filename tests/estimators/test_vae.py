@@ -309,7 +309,7 @@ def test_a_table_in_the_unit_interval_may_have_a_bernoulli_likelihood() -> None:
     assert vae.units_.offset is None
     assert set(np.unique(vae.sample(20))) <= {0.0, 1.0}
     assert (vae.score_samples(X) < 0).all()  # probabilities
-    with pytest.raises(InputError, match="unit_interval=True needs values in"):
+    with pytest.raises(InputError, match="unit_interval=True requires values in"):
         VAE(**QUICK, likelihood="bernoulli").fit(X * 2)
 
 
@@ -567,7 +567,7 @@ def test_scaled_tables_have_a_bernoulli_likelihood_and_come_back_in_their_units(
 
 
 def test_one_way_to_rescale_is_chosen() -> None:
-    with pytest.raises(InputError, match="standardise and scale both say how to rescale features"):
+    with pytest.raises(InputError, match="standardise and scale both rescale features"):
         VAE(**QUICK, standardise=True, scale=True).fit(small())
     with pytest.raises(InputError, match="scale must be True or False, got 2"):
         VAE(**QUICK, scale=2).fit(small())

@@ -257,6 +257,6 @@ def test_pair_weights_cancel(estimator: Estimator) -> None:
 
 
 def test_one_point_has_no_unbiased_estimate() -> None:
-    with pytest.raises(InputError, match="each needs at least 2, got 1 and 3; use estimator='biased'"):
+    with pytest.raises(InputError, match="each requires at least 2, got 1 and 3; use estimator='biased'"):
         mmd(draws(1, 2, 0), draws(3, 2, 1))
     assert float(mmd(draws(1, 2, 0), draws(3, 2, 1), estimator="biased")) > 0

@@ -88,7 +88,7 @@ def test_the_second_array_may_be_a_variance_or_a_standard_deviation():
             ps.encode(ps.wrap(KINDS["pair"], second=second), ROWS)
     with pytest.raises(InputError, match=r"no second named 'sigma'"):
         ps.wrap(KINDS["pair"], second="sigma")
-    with pytest.raises(InputError, match=r"variance reaches .* beyond all scale"):
+    with pytest.raises(InputError, match=r"variance reaches .* implausibly large"):
         ps.encode(lambda x: (mean_of(x), mean_of(x) * 0 + 100), ROWS)
 
 
@@ -164,14 +164,16 @@ def test_probabilities_and_logits_are_the_same_likelihood(likelihood):
     expected = -nn.functional.binary_cross_entropy_with_logits(z @ weights, x, reduction="none").sum(1)
     torch.testing.assert_close(model.decode(z).log_density(x), expected, rtol=1e-4, atol=1e-4)
     if likelihood == "auto":
-        assert "taken as probabilities: the likelihood is bernoulli" in model.notes[0]
+        assert "interpreted as probabilities: the likelihood is bernoulli" in model.notes[0]
 
 
 @pytest.mark.usefixtures("unannotated")
 def test_what_cannot_be_wrapped_is_refused_in_words():
     with pytest.raises(InputError, match="encoder must be a module or a function, got int"):
         ps.wrap(3)
-    with pytest.raises(InputError, match=r"takes the decoder's outputs as probabilities.*bernoulli-logits"):
+    with pytest.raises(
+        InputError, match=r"requires probabilities as outputs of the decoder.*bernoulli-logits"
+    ):
         ps.wrap(KINDS["pair"], lambda z: z[:, :1].expand(-1, 6) + 5, likelihood="bernoulli", shape=(6,))
     with pytest.raises(InputError, match=r"must return observations of shape \(6,\), got \(4,\)"):
         ps.wrap(KINDS["pair"], lambda z: z, shape=(6,))
@@ -335,12 +337,12 @@ def test_wrong_variances_and_shapes_are_refused_in_words():
         with pytest.raises(InputError, match="variance must be"):
             ps.wrap(encode, variance=wrong)
     for shape in ("abc", (6, 0), (2.5,), True, {6}):
-        with pytest.raises(InputError, match="shape must be whole numbers from 1, without the batch"):
+        with pytest.raises(InputError, match="shape must be positive integers, without the batch"):
             ps.wrap(encode, shape=shape)
-    words = r"the encoder does not take observations of shape \(5,\).*give the shape"
+    words = r"the encoder does not accept observations of shape \(5,\).*pass the shape"
     with pytest.raises(InputError, match=words):
         ps.wrap(encode, shape=5)
-    with pytest.raises(InputError, match="the decoder does not take what the encoder returns"):
+    with pytest.raises(InputError, match="the decoder does not accept the encoder's output"):
         ps.wrap(encode, torch.nn.Linear(3, 6), shape=6)
     assert ps.wrap(encode, torch.nn.Linear(2, 6), shape=6).n_latents == 2
 

@@ -133,7 +133,7 @@ def test_it_learns_the_classes_of_a_simple_dataset():
 def test_it_is_refused_without_labels(model):
     with pytest.raises(
         InputError,
-        match="arrays has no discrete factors or labels to classify; give it factors in whole numbers",
+        match="arrays has no discrete factors or labels to classify; pass integer factors",
     ):
         plan(from_arrays(np.zeros((20, 4))), objective="classifier")
     with pytest.raises(InputError, match="needs the classes of the factors, and this batch has none"):

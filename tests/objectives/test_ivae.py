@@ -145,7 +145,7 @@ def test_labels_can_be_the_auxiliary_variable():
 def test_it_is_refused_without_auxiliary_data_and_without_a_conditional_prior():
     with pytest.raises(
         InputError,
-        match="needs auxiliary data, and arrays has no factors or labels; give the dataset factors",
+        match="requires auxiliary data, and arrays has no factors or labels; pass factors",
     ):
         plan(from_arrays(np.zeros((20, 4))), objective="ivae")
     with pytest.raises(

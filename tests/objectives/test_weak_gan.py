@@ -300,7 +300,7 @@ def test_other_objectives_train_and_are_named_as_before():
     assert plan(sprites, "weak-gan", n_latents=5).describe("cpu")["model"]["normalises"] is True
     off = plan(sprites, "weak-gan", n_latents=5, batch_norm=False)
     assert "normalises" not in off.describe("cpu")["model"]
-    with pytest.raises(InputError, match="adam_beta1 means nothing to optimiser='sgd'; leave it out"):
+    with pytest.raises(InputError, match="adam_beta1 has no effect with optimiser='sgd'; leave it out"):
         plan(sprites, "vae", optimiser="sgd", adam_beta1=0.5)
     with pytest.raises(InputError, match="adam_beta1 must be at least 0 and below 1, got 1"):
         plan(sprites, "vae", adam_beta1=1.0)

@@ -50,7 +50,7 @@ def test_the_linear_model_ends_in_the_regime_that_theory_predicts(flat_record: R
 
 
 def test_arrays_in_memory_must_be_passed_again(colour_run: Path, colour_data: ArraysDataset) -> None:
-    with pytest.raises(InputError, match=r"made from arrays in memory.*pass data"):
+    with pytest.raises(InputError, match=r"created from arrays in memory.*pass data"):
         make_record(colour_run)
     assert make_record(colour_run, colour_data).n_observations == 300
 

@@ -11,7 +11,7 @@ from polariscope.core.seeds import generator
 from polariscope.data.rendered.norb import figure
 from polariscope.rendering import raster
 from polariscope.rendering.mesh import Mesh, box, ellipsoid, join, panel, solid
-from polariscope.rendering.raster import Camera, cover, look
+from polariscope.rendering.raster import Camera, cover, rasterise
 
 SIDE = 200
 
@@ -53,7 +53,7 @@ def test_the_target_is_in_the_middle_whatever_the_angles():
 @pytest.mark.parametrize(("azimuth", "elevation"), [(0.0, 0.0), (1.0, 0.5), (4.0, 1.2)])
 def test_a_ball_is_a_disc_of_the_radius_in_closed_form(azimuth, elevation):
     camera = Camera(azimuth, elevation, 4.0, 3.0)
-    visible = look(ellipsoid(1, 1, 1, 96), camera, SIDE)
+    visible = rasterise(ellipsoid(1, 1, 1, 96), camera, SIDE)
     radius = SIDE / 2 * 3 / math.sqrt(4**2 - 1)
     rows, columns = np.divmod(visible.where, SIDE)
     # a polyhedron of 96 points a ring lies within 1 − cos(π/96) = 5e-4 of the ball
@@ -72,7 +72,7 @@ def test_a_ball_is_a_disc_of_the_radius_in_closed_form(azimuth, elevation):
 
 def test_every_sample_of_a_surface_belongs_to_exactly_one_triangle():
     mesh, camera = sheet(40), Camera(0.0, 0.0, 5.0, 3.0)
-    assert len(look(mesh, camera, SIDE).where) == SIDE**2
+    assert len(rasterise(mesh, camera, SIDE).where) == SIDE**2
     corners = camera.project(mesh.vertices, SIDE)[mesh.faces]
     spans = raster._spans(corners, SIDE)
     times = np.zeros((SIDE, SIDE), dtype=int)
@@ -85,25 +85,25 @@ def test_what_is_nearer_hides_what_is_farther_whatever_the_order():
     camera = Camera(0.3, 0.2, 6.0, 3.0)
     near = box(0.5, 0.5, 0.5).moved(*(2 * camera.towards)).painted((1.0, 0.0, 0.0))
     far = box(1, 4, 4).turned(2, 0.3)
-    covered = set(look(near, camera, SIDE).where.tolist())
+    covered = set(rasterise(near, camera, SIDE).where.tolist())
     assert covered
     for both in (join(near, far), join(far, near)):
-        visible = look(both, camera, SIDE)
+        visible = rasterise(both, camera, SIDE)
         red = both.colours[visible.faces, 0] == 1
         assert set(visible.where[red].tolist()) == covered
 
 
 def test_faces_that_look_away_are_not_seen():
     outline = [(0.0, -1.0, -1.0), (0.0, 1.0, -1.0), (0.0, 1.0, 1.0), (0.0, -1.0, 1.0)]
-    assert len(look(panel(outline, 0.0), Camera(0.0, 0.0, 5.0, 2.0), SIDE).where)
-    assert not len(look(panel(outline[::-1], 0.0), Camera(0.0, 0.0, 5.0, 2.0), SIDE).where)
+    assert len(rasterise(panel(outline, 0.0), Camera(0.0, 0.0, 5.0, 2.0), SIDE).where)
+    assert not len(rasterise(panel(outline[::-1], 0.0), Camera(0.0, 0.0, 5.0, 2.0), SIDE).where)
 
 
 @pytest.mark.parametrize(("category", "instance"), [(0, 7), (2, 3), (4, 8)])
 def test_turning_the_body_is_turning_the_camera(category, instance):
     mesh, angle = figure(category, instance), 2.1
-    turned = look(mesh.turned(2, -angle), Camera(0.0, 0.6, 6.0, 5.0), SIDE)
-    moved = look(mesh, Camera(angle, 0.6, 6.0, 5.0), SIDE)
+    turned = rasterise(mesh.turned(2, -angle), Camera(0.0, 0.6, 6.0, 5.0), SIDE)
+    moved = rasterise(mesh, Camera(angle, 0.6, 6.0, 5.0), SIDE)
     same = np.intersect1d(turned.where, moved.where)
     assert len(same) > 1000
     assert len(np.union1d(turned.where, moved.where)) - len(same) <= 2  # rounding, on an outline
@@ -117,11 +117,11 @@ def test_turning_the_body_is_turning_the_camera(category, instance):
 def test_a_closed_body_covers_the_samples_that_see_it(instance):
     mesh, camera = figure(0, instance), Camera(1.0, 0.7, 6.0, 5.0)
     covered = cover(camera.project(mesh.vertices, SIDE), mesh.faces, SIDE)
-    np.testing.assert_array_equal(np.flatnonzero(covered), look(mesh, camera, SIDE).where)
+    np.testing.assert_array_equal(np.flatnonzero(covered), rasterise(mesh, camera, SIDE).where)
 
 
 def test_bodies_that_reach_beyond_the_image_are_cut():
-    visible = look(box(1, 100, 100), Camera(0.0, 0.0, 5.0, 2.0), 16)
+    visible = rasterise(box(1, 100, 100), Camera(0.0, 0.0, 5.0, 2.0), 16)
     assert visible.where.tolist() == list(range(256))
-    nothing = look(box(1, 1, 1).moved(0, 50, 0), Camera(0.0, 0.0, 5.0, 2.0), 16)
+    nothing = rasterise(box(1, 1, 1).moved(0, 50, 0), Camera(0.0, 0.0, 5.0, 2.0), 16)
     assert len(nothing.where) == 0

@@ -17,7 +17,7 @@ def test_a_sphere_is_seen_as_the_ellipse_of_its_tangent_cone(scale, angle):
     """With the centre one ahead and c above, the outline is (1 + c z)² = (1 + c² − r²)(1 + x² + z²)."""
     n, radius = 400, room.SPHERE_RADIUS * scale
     above = room.GAP + radius - room.CAMERA_HEIGHT
-    rows, columns = np.nonzero(room.look("sphere", scale, angle, n).surface == room.OBJECT)
+    rows, columns = np.nonzero(room.cast_rays("sphere", scale, angle, n).surface == room.OBJECT)
     x, z = room.columns(n)[columns], -room.HORIZON - room.columns(n)[rows]
     middle = above / (1 - radius**2)
     half_width = radius / math.sqrt(1 - radius**2)
@@ -77,7 +77,7 @@ def test_brute_force_along_the_rays_finds_the_same_surfaces():
 
 @pytest.mark.parametrize("solid", room.SOLIDS)
 def test_a_camera_on_the_other_side_sees_the_mirror_image(solid):
-    left, right = (room.look(solid, 1.0, angle, 90).surface for angle in (-0.5, 0.5))
+    left, right = (room.cast_rays(solid, 1.0, angle, 90).surface for angle in (-0.5, 0.5))
     assert (left == right[:, ::-1]).mean() > 0.9995
 
 
@@ -87,7 +87,7 @@ def test_upright_edges_are_upright_and_the_corner_is_where_the_projection_puts_i
         sine, cosine = math.sin(angle), math.cos(angle)
         ahead = 1 + room.WALL_DISTANCE * (cosine + sine)
         across = room.WALL_DISTANCE * (cosine - sine) / ahead
-        view = room.look("sphere", 0.75, angle, n)
+        view = room.cast_rays("sphere", 0.75, angle, n)
         sky = (view.surface == room.SKY).sum(axis=0)
         # the top edges of the walls fall towards the corner and rise behind it
         deepest = room.columns(n)[sky == sky.max()]
@@ -117,14 +117,14 @@ def test_no_solid_reaches_beyond_the_columns_that_are_looked_at():
         for angle in np.radians([0, 15, 30]):
             _, rays = room.camera(angle, 200)
             everywhere = np.isfinite(room.distance_to(solid, 1.25, room.camera(angle, 200)[0], rays))
-            assert (everywhere == (room.look(solid, 1.25, angle, 200).surface == room.OBJECT)).all()
+            assert (everywhere == (room.cast_rays(solid, 1.25, angle, 200).surface == room.OBJECT)).all()
 
 
 def test_the_floor_is_as_bright_as_the_height_of_the_lamp_over_each_point_says():
     """Only n·ℓ = ℓ_z counts there, and the floor does not face the camera: a + k ℓ_z¹⁺ᵉ, out of the shadow."""
     angle, n = 0.2, 64
     sine, cosine = math.sin(angle), math.cos(angle)
-    view = room.look("sphere", 0.75, angle, n)
+    view = room.cast_rays("sphere", 0.75, angle, n)
     rows, columns = np.nonzero(view.surface == room.FLOOR)
     across, down = room.columns(n)[columns], room.columns(n)[rows] + room.HORIZON
     ahead = room.CAMERA_HEIGHT / down
@@ -139,7 +139,7 @@ def test_the_floor_is_as_bright_as_the_height_of_the_lamp_over_each_point_says()
 
 @pytest.mark.parametrize("solid", ["sphere", "capsule"])
 def test_the_lamp_lights_objects_from_above(solid):
-    view = room.look(solid, 1.0, 0.0, 200)
+    view = room.cast_rays(solid, 1.0, 0.0, 200)
     rows = np.flatnonzero((view.surface == room.OBJECT).any(axis=1))
     top, bottom = (view.surface[row] == room.OBJECT for row in (rows[0], rows[-1]))
     np.testing.assert_allclose(view.highlight[rows[0], top], room.HIGHLIGHT)
@@ -151,7 +151,7 @@ def test_walls_are_brighter_the_more_they_face_the_camera():
     """The back wall faces it by cos θ, the side wall by sin θ. Marks are halfway up, so the upper edge has none."""
     angle, n = 0.4, 160
     sine, cosine = math.sin(angle), math.cos(angle)
-    view = room.look("sphere", 0.75, angle, n)
+    view = room.cast_rays("sphere", 0.75, angle, n)
     top = (view.surface == room.SKY).sum(axis=0)
     across, up = room.columns(n), -room.HORIZON - room.columns(n)[top]
     back = (room.WALL_DISTANCE + cosine) / (cosine - across * sine)

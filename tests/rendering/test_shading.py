@@ -9,7 +9,7 @@ import pytest
 
 from polariscope.core.seeds import generator
 from polariscope.rendering.mesh import Mesh, box, join, panel
-from polariscope.rendering.raster import Camera, Visible, look
+from polariscope.rendering.raster import Camera, Visible, rasterise
 from polariscope.rendering.shading import (
     SAMPLES,
     Light,
@@ -29,7 +29,7 @@ def floor(colour=(0.5, 0.4, 0.3), gloss: float = 0.0, half: float = 9.0) -> Mesh
 
 
 def image(mesh: Mesh, lighting: Lighting, size: int = 16, backdrop: float = 0.0, camera: Camera = FROM_ABOVE):
-    visible = look(mesh, camera, SAMPLES * size)
+    visible = rasterise(mesh, camera, SAMPLES * size)
     behind = backdrop * np.tile(free_samples(visible, size).astype(float), (3, 1))
     return pixels(visible, lighting.on(mesh, visible, camera.towards), behind, size)
 

@@ -111,7 +111,7 @@ def test_any_function_or_module_that_returns_mean_and_log_variance_is_an_encoder
 )
 def test_anything_else_is_refused_with_what_came(encoder, words, monkeypatch):
     if "another" in words:
-        monkeypatch.setattr("polariscope.models.inference.LARGEST", 16)
+        monkeypatch.setattr("polariscope.models.inference.MAX_BATCH", 16)
     with pytest.raises(InputError, match=words):
         ps.encode(encoder, ROWS)
 
@@ -147,7 +147,7 @@ def test_parts_of_the_split_are_disjoint_and_the_training_part_is_what_was_train
     assert set.union(*parts.values()) == set(range(500))
     assert sum(map(len, parts.values())) == 500
     assert len(parts["train"]) == 450
-    with pytest.raises(InputError, match="needs a model that belongs to a run"):
+    with pytest.raises(InputError, match="requires a model that belongs to a run"):
         ps.encode(linear_model(), ROWS, part="test")
 
 

@@ -248,7 +248,7 @@ def test_what_is_kept_is_read_without_the_data(tmp_path: Path) -> None:
     first = [kept.regime(n_samples=100), kept.scores("tc,hoyer", n_samples=100).to_dict()]
     again = ps.open_run(tmp_path / "run")
     assert [again.regime(n_samples=100), again.scores("tc,hoyer", n_samples=100).to_dict()] == first
-    with pytest.raises(InputError, match="made from arrays in memory"):
+    with pytest.raises(InputError, match="created from arrays in memory"):
         again.regime(n_samples=99)
 
 

@@ -162,7 +162,7 @@ def test_a_damaged_model_is_made_again_from_its_checkpoint(
     content[-1] ^= 1
     (copy / "model.safetensors").write_bytes(content)
     ps.train(ps.load_dataset("gaussian", n_samples=300), steps=20, out=copy, **SETTINGS)
-    assert "It is made again from the last checkpoint" in caplog.text
+    assert "It is recreated from the last checkpoint" in caplog.text
     assert same_results(copy, whole)
     assert (copy / "model.safetensors.damaged").read_bytes() == content
 

@@ -61,11 +61,11 @@ def test_how_images_are_read_is_announced_unless_it_was_said() -> None:
 def test_resizing_and_channels_of_a_folder_are_announced(tmp_path: Path) -> None:
     Image.new("RGB", (40, 30)).save(tmp_path / "one.png")
     assert ps.from_folder(tmp_path).choices == (
-        "images as they are, 30×40 pixels",
+        "images of their own size, 30×40 pixels",
         "3 channels",
     )
     small = ps.from_folder(tmp_path, image_size=32, mode="crop", channels=1)
-    assert small.choices == ("images resized to 32×32 pixels, cut to squares", "1 channel")
+    assert small.choices == ("images resized to 32×32 pixels, cropped to squares", "1 channel")
 
 
 def test_choices_are_kept_with_the_settings_and_do_not_change_the_hash() -> None:

@@ -140,13 +140,13 @@ def test_the_reason_is_announced_with_the_way_back_in_the_words_of_the_reader(
     why = "the values are counts: whole numbers with variance/mean"
     python = said_of_likelihood(OVERDISPERSED)
     assert why in python
-    assert python.endswith("; for a Gaussian model give likelihood='gaussian')")
+    assert python.endswith("; for a Gaussian model pass likelihood='gaussian')")
     file, run = tmp_path / "counts.npy", tmp_path / "run"
     np.save(file, OVERDISPERSED)
     assert main(["train", str(file), "--steps", "3", "--latents", "2", "--out", str(run)]) == 0
     said = capsys.readouterr().err
     assert why in said
-    assert "; for a Gaussian model give --likelihood gaussian)" in said
+    assert "; for a Gaussian model pass --likelihood gaussian)" in said
     assert ps.open_run(run).settings["model"]["likelihood"]["name"] == "negative-binomial"
 
 

@@ -13,7 +13,7 @@ import polariscope as ps
 from long_training import unchecked
 from polariscope.analysis.theory import linear_vae
 from polariscope.core.errors import InputError
-from polariscope.data.chain import in_usual_units
+from polariscope.data.chain import in_default_units
 from polariscope.data.rendered.gaussian import GaussianDataset
 from polariscope.models.likelihoods.gaussian import GaussianLikelihood
 from polariscope.training.plan import plan
@@ -88,16 +88,16 @@ def test_a_likelihood_of_counts_sees_counts() -> None:
         np.testing.assert_array_equal(job.data.values([0, 1]), counts[:2])
     said = plan(counts).chosen
     assert any(words.startswith(CENTRED) for words in said)
-    assert any("for counts give likelihood='negative-binomial'" in words for words in said)
+    assert any("for counts pass likelihood='negative-binomial'" in words for words in said)
 
 
 def test_what_contradicts_itself_is_refused() -> None:
     with pytest.raises(
-        InputError, match="keep_units and standardise contradict each other; give one of them"
+        InputError, match="keep_units and standardise contradict each other; pass one of them"
     ):
         plan(TABLE, keep_units=True, standardise=True)
     with pytest.raises(InputError, match="keep_units must be True or False, got 'yes'"):
-        in_usual_units(ps.from_arrays(TABLE), keep_units="yes")
+        in_default_units(ps.from_arrays(TABLE), keep_units="yes")
 
 
 def test_a_run_records_units_and_noise_and_a_run_from_before_means_what_it_meant(tmp_path: Path) -> None:

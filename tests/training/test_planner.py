@@ -89,7 +89,7 @@ def test_the_recorded_settings_of_a_run_win_and_the_difference_is_announced(tmp_
     job = plan(ROWS, recorded=recorded_settings(tmp_path))
     assert (job.settings.learning_rate, job.settings.steps) == (1e-4, 30)
     assert any(
-        "learning rate 0.0001 (as this run was begun; a new one would have 0.001)" in choice
+        "learning rate 0.0001 (recorded with this run; a new one would have 0.001)" in choice
         for choice in job.chosen
     )
     before = ps.load_model(tmp_path).digest

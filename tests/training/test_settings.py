@@ -76,9 +76,9 @@ def test_a_column_decides_the_split():
         InputError, match=r"no column named 'folds'; there are fold, patient. .*Did you mean 'fold'"
     ):
         plan(TABLE, **SHORT, split_column="folds")
-    with pytest.raises(InputError, match="column 'patient' must say train, validation or test"):
+    with pytest.raises(InputError, match="column 'patient' must contain train, validation or test"):
         plan(TABLE, **SHORT, split_column="patient")
-    with pytest.raises(InputError, match="split_column and split both say"):
+    with pytest.raises(InputError, match="split_column and split both define"):
         plan(TABLE, **SHORT, split_column="fold", split="random")
 
 

@@ -188,7 +188,7 @@ def test_more_threads_than_cores_are_kept_and_said(tmp_path: Path, caplog: Any) 
     with using_threads(2):
         train(data(), steps=2, out=tmp_path / "run", **SETTINGS)
     assert recorded(tmp_path / "run")["threads"] == 4
-    assert "begun with 4 threads and is resumed with as many" in caplog.text
+    assert "started with 4 threads and resumes with the same number" in caplog.text
 
 
 def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Datasets: observations by index, with their ground-truth factors where these are known."""
+"""Datasets: observations by index, with ground-truth factors if these are known."""

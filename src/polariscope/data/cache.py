@@ -1,8 +1,8 @@
-"""Where unpacked and rendered images are stored between runs: arrays on disk that are mapped, not read.
+"""Cache of unpacked and rendered images: arrays on disk that are memory-mapped instead of read.
 
-A compressed file cannot be mapped into memory, and rendering takes time. So what such a dataset holds is written once
-into the cache folder as plain ``.npy`` files. Everything in this folder can be made again: it may be deleted at any
-time with ``polariscope data clean``.
+A compressed file cannot be memory-mapped, and rendering takes time. The images of such a dataset are therefore written
+once into the cache folder as plain ``.npy`` files. Everything in this folder can be recreated, and
+``polariscope data clean`` deletes it at any time.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from polariscope.core.text import file_size
 VARIABLE = "POLARISCOPE_CACHE"
 """Environment variable with the cache folder."""
 HEADER = 4096
-"""Bytes of room for the header of an array."""
+"""Bytes reserved for the header of an array."""
 LARGE = 64 * 2**20
-"""Bytes from which the digest of a file is remembered."""
+"""Size in bytes from which the digest of a file is cached."""
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 
 
 def cache_folder() -> Path:
-    """The folder of everything that is stored between runs: ``POLARISCOPE_CACHE``, or the user's cache folder."""
+    """Return the cache folder: ``POLARISCOPE_CACHE`` if it is set, otherwise the user's cache folder."""
     if folder := os.environ.get(VARIABLE):
         return Path(folder).expanduser().resolve()
     if sys.platform == "darwin":
@@ -50,14 +50,14 @@ def cache_folder() -> Path:
 
 
 def arrays_folder() -> Path:
-    """Where cached arrays are: ``NAME/…`` below it are those of the dataset of that name."""
+    """Return the folder of cached arrays, with one subfolder for each dataset, named after it."""
     return cache_folder() / "arrays"
 
 
 def array_file(key: str) -> Path:
-    """The file of a cached array.
+    """Return the path of a cached array.
 
-    :param key: the name of its dataset, a slash, and what identifies the array.
+    :param key: the name of its dataset, a slash, and an identifier of the array.
     """
     if not _KEY.fullmatch(key) or ".." in key:
         raise InputError("key", "be lower-case words joined by '/'")
@@ -69,20 +69,20 @@ def cached_array(
     shape: tuple[int, ...],
     dtype: DTypeLike,
     write: Callable[[np.ndarray, Task], None],
-    words: str,
+    task: str,
 ) -> Shaped[np.ndarray, "..."]:
-    """A read-only array that is mapped from the cache folder, and made first if it is not there.
+    """Map a read-only array from the cache folder, and create it first if it is missing.
 
-    ``write(array, progress)`` fills an array of zeros and says how far it is by ``progress(done, total)``. The array
-    appears under its name only once it is whole. While one process makes it, others that want it wait. A file that
-    does not have the shape, type and size it must have is made again.
+    ``write(array, progress)`` fills an array of zeros and reports progress through ``progress(done, total)``. The array
+    appears under its name only once it is complete. While one process creates it, others that need it wait. A file
+    with the wrong shape, type or size is created again.
 
-    :param key: the name of the dataset, a slash, and what identifies the array: ``"dsprites/1f0c…"``. The same key
+    :param key: the name of the dataset, a slash, and an identifier of the array: ``"dsprites/1f0c…"``. The same key
         must always mean the same contents.
     :param shape: shape of the array.
     :param dtype: type of its values.
-    :param write: what fills the array.
-    :param words: what is being done, for the progress: "dsprites: unpacking the images".
+    :param write: function that fills the array.
+    :param task: description of the work, for the progress display: "dsprites: unpacking the images".
     """
     path = array_file(key)
     cached = _map(path, shape, np.dtype(dtype))
@@ -90,15 +90,15 @@ def cached_array(
         return cached
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:  # one of its folders is a file, say
+    except OSError as error:  # for example, if one of the parent folders is a file
         raise _not_writable(error) from None
     try:
         _check_room(path, math.prod(shape) * np.dtype(dtype).itemsize)
         with filelock.FileLock(path.with_suffix(".lock")):
-            cached = _map(path, shape, np.dtype(dtype))  # another process may have made it meanwhile
+            cached = _map(path, shape, np.dtype(dtype))  # another process might have created it meanwhile
             if cached is not None:
                 return cached
-            with files.atomic(path) as part, shown_progress(words) as progress:
+            with files.atomic(path) as part, shown_progress(task) as progress:
                 array = np.lib.format.open_memmap(part, mode="w+", dtype=np.dtype(dtype), shape=shape)
                 write(array, progress)
                 array.flush()
@@ -107,10 +107,10 @@ def cached_array(
         if error.errno not in files.NOT_WRITABLE:
             raise
         raise _not_writable(error) from None
-    made = _map(path, shape, np.dtype(dtype))
-    if made is None:
+    created = _map(path, shape, np.dtype(dtype))
+    if created is None:
         raise PolariscopeError(f"{path} was written but cannot be read back; check the disk.")
-    return made
+    return created
 
 
 def _not_writable(error: OSError) -> InputError:
@@ -121,15 +121,15 @@ def _not_writable(error: OSError) -> InputError:
 
 
 def is_cached(key: str) -> bool:
-    """Whether an array is in the cache.
+    """Return whether an array is in the cache.
 
-    :param key: what identifies it.
+    :param key: key of the array.
     """
     return array_file(key).is_file()
 
 
 def _map(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-    """The array in a file, mapped; None where there is none, or not this one."""
+    """Map the array in a file; return None if the file is missing or contains another array."""
     try:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -138,7 +138,7 @@ def _map(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | No
 
 
 def _check_room(path: Path, needed: int) -> None:
-    """Refuse to begin what the disk cannot hold."""
+    """Raise an error if the disk is too small for an array, before anything is written."""
     free = shutil.disk_usage(path.parent).free
     if needed + HEADER > free:
         raise InputError(
@@ -151,15 +151,15 @@ def _check_room(path: Path, needed: int) -> None:
 
 
 def originals_folder(name: str) -> Path:
-    """Where the original files of a dataset are looked for when no path is given, and where they are fetched to.
+    """Return the default folder of a dataset's original files, to which they are also downloaded.
 
-    :param name: of the dataset.
+    :param name: name of the dataset.
     """
     return cache_folder() / "originals" / name
 
 
 def content_digest(path: Path) -> str:
-    """SHA-256 of a file's bytes; that of a large file is remembered by its path, size and time of change.
+    """Return the SHA-256 of a file; that of a large file is cached by its path, size and time of change.
 
     :param path: the file.
     """
@@ -170,10 +170,10 @@ def content_digest(path: Path) -> str:
     note = cache_folder() / "digests" / f"{identity[:40]}.json"
     if note.is_file():
         return str(files.read_json(note))
-    with shown_progress(f"{path.name}: reading it once to know it again") as progress:
+    with shown_progress(f"{path.name}: computing its digest, once") as progress:
         progress(0, 1)
         digest = files.digest_file(path)
-    with contextlib.suppress(OSError):  # where it cannot be written, it is computed again
+    with contextlib.suppress(OSError):  # if it cannot be stored, the next call computes it again
         files.write_json(note, digest)
     return digest
 
@@ -185,16 +185,16 @@ class CachedFile:
     dataset: str
     """Name of the dataset."""
     path: Path
-    """Where it is."""
+    """Path of the file."""
     n_bytes: int
-    """Its size."""
+    """Size of the file."""
 
 
 def cached_files(name: str | None = None, originals: bool = False) -> list[CachedFile]:
-    """List the cached files of datasets: arrays and, where asked for, original files.
+    """List the cached files of datasets: arrays and, on request, original files.
 
-    :param name: (default all datasets) of the dataset.
-    :param originals: (default False) list fetched original files as well.
+    :param name: (default all datasets) name of the dataset.
+    :param originals: (default False) if True, also list downloaded original files.
     """
     listed = []
     for folder in (arrays_folder(), cache_folder() / "originals")[: 2 if originals else 1]:
@@ -212,7 +212,7 @@ def cached_files(name: str | None = None, originals: bool = False) -> list[Cache
 
 
 def remove_cached(cached: list[CachedFile]) -> None:
-    """Delete files of the cache folder, and the folders that are empty then. Links are deleted, not what they lead to.
+    """Delete files of the cache folder and the folders that become empty; a link is deleted, but not its target.
 
     :param cached: files that :func:`cached_files` returned.
     """

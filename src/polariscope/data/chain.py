@@ -1,4 +1,4 @@
-"""Variants by name, one after the other, over a dataset."""
+"""Variants applied to a dataset by name, one after the other."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from polariscope.data.rescaling import AbstractRescaling, Rescaling
 from polariscope.data.streamed_statistics import merged
 from polariscope.data.variants import AbstractVariant, family
 
-Given: TypeAlias = "str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"
+VariantsLike: TypeAlias = "str | Mapping[str, object] | Sequence[str | Mapping[str, object]]"
 """One variant or several: a name, NAME:OPTION=VALUE,… or a mapping with a ``name`` and its options."""
 SHORTHANDS = {"standardise": "standardised", "scale": "scaled"}
-"""Arguments that stand for a variant."""
-USUAL_UNITS = "centred"
-"""The variant that puts a table into the units it is trained in, unless others are asked for."""
+"""Arguments that are short for a variant, and the name of that variant."""
+DEFAULT_UNITS = "centred"
+"""The variant that rescales a table for training if no other rescaling is requested."""
 
 
 def apply_variants(
     data: DataLike,
-    variants: Given = (),
+    variants: VariantsLike = (),
     *,
     standardise: bool = False,
     scale: bool = False,
     missing: Missing = "refuse",
 ) -> AbstractDataset:
-    """A dataset with variants over it, the first one innermost.
+    """Apply variants to a dataset, the first one innermost.
 
     :param data: a dataset, or an array of observations.
-    :param variants: (default none) names, texts as ``"subset:n=50000,seed=1"``, or mappings as
+    :param variants: (default none) names, strings such as ``"subset:n=50000,seed=1"``, or mappings such as
         ``{"name": "subset", "n": 50_000}``; members of ``polariscope.variants``.
-    :param standardise: (default False) also bring every feature of a table to mean 0 and standard deviation 1: the
-        variant ``standardised``, after the others.
-    :param scale: (default False) also bring every feature of a table to [0, 1]: the variant ``scaled``, after the
-        others.
-    :param missing: (default "refuse") what is done about missing values of an array, as in
+    :param standardise: (default False) if True, also rescale every feature of a table to mean 0 and standard
+        deviation 1, with the variant ``standardised``, after the others.
+    :param scale: (default False) if True, also rescale every feature of a table to [0, 1], with the variant
+        ``scaled``, after the others.
+    :param missing: (default "refuse") treatment of missing values of an array, as in
         :func:`polariscope.from_arrays`.
 
     >>> from polariscope.data.rendered.sprites import SpritesDataset
@@ -52,50 +52,51 @@ def apply_variants(
     >>> len(data), data.shape
     (100, (3, 64, 64))
     """
-    made = as_dataset(data, missing)
+    dataset = as_dataset(data, missing)
     for each in _listed(variants):
-        made = _apply(made, each)
+        dataset = _apply(dataset, each)
     for name in shorthands(standardise=standardise, scale=scale):
-        made = _apply(made, name)
-    return made
+        dataset = _apply(dataset, name)
+    return dataset
 
 
 def units_of_rows(
     rows: Float[np.ndarray, "sample feature"], *, standardise: bool, scale: bool, keep_units: bool = False
 ) -> Rescaling | None:
-    """Return the units in which rows of a table are trained, measured in their own precision; None: their own.
+    """Return the units in which rows of a table are trained, measured in the rows' own precision.
 
-    These are the units of :func:`apply_variants` and :func:`in_usual_units`. A dataset holds single precision, so rows
-    with a large mean keep more digits if they are put into units before they become one.
+    The result is None if the rows keep their units. Otherwise these are the units of :func:`apply_variants` and
+    :func:`in_default_units`. A dataset stores single precision, so rows with a large mean keep more digits if they are
+    rescaled before they become a dataset.
 
     :param rows: observations of a table.
-    :param standardise: whether each feature gets mean 0 and standard deviation 1.
-    :param scale: whether each feature is brought to [0, 1].
-    :param keep_units: (default False) whether the table stays as it is.
+    :param standardise: if True, each feature gets mean 0 and standard deviation 1.
+    :param scale: if True, each feature is rescaled to [0, 1].
+    :param keep_units: (default False) if True, the table is not rescaled.
     """
     names = shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     if keep_units:
         return None
-    # The variant needs a base for its shape only: a dataset of the rows would round them to single precision first.
+    # The variant needs a base only for its shape. A dataset of the rows would round them to single precision first.
     shape_only = as_dataset(np.zeros_like(rows[:1]))
-    rescaled = _apply(shape_only, names[0] if names else USUAL_UNITS)
+    rescaled = _apply(shape_only, names[0] if names else DEFAULT_UNITS)
     assert isinstance(rescaled, AbstractRescaling)
     return rescaled.measured_on(merged([rows]))
 
 
-def in_usual_units(data: AbstractDataset, *, keep_units: object = False) -> AbstractDataset:
-    """The units in which data are trained: a table is centred and divided by the root of its mean feature variance.
+def in_default_units(data: AbstractDataset, *, keep_units: object = False) -> AbstractDataset:
+    """Rescale a table for training: centre it and divide it by the root of its mean feature variance.
 
-    Images, tables of values in [0, 1] and data whose units were changed already stay as they are.
+    Images, tables of values in [0, 1] and data that were already rescaled are returned unchanged.
 
-    :param data: the dataset, with the variants that were asked for.
-    :param keep_units: (default False) leave a table as it is, too.
+    :param data: the dataset, with the requested variants.
+    :param keep_units: (default False) if True, a table is returned unchanged as well.
     """
     if not isinstance(keep_units, bool):
         raise InputError("keep_units", "be True or False", got=f"{keep_units!r}")
     if keep_units or len(data.shape) != 1 or data.is_unit_interval or _has_other_units(data):
         return data
-    return _apply(data, USUAL_UNITS)
+    return _apply(data, DEFAULT_UNITS)
 
 
 def _has_other_units(data: AbstractDataset) -> bool:
@@ -103,9 +104,9 @@ def _has_other_units(data: AbstractDataset) -> bool:
 
 
 def before_units_changed(data: AbstractDataset) -> AbstractDataset | None:
-    """Return the dataset in the units of its owner, before the innermost change; None if units were not changed.
+    """Return the dataset in its original units, before the innermost rescaling; None if it was not rescaled.
 
-    :param data: a dataset, perhaps with variants.
+    :param data: a dataset, possibly with variants.
     """
     if not isinstance(data, AbstractVariant):
         return None
@@ -113,7 +114,7 @@ def before_units_changed(data: AbstractDataset) -> AbstractDataset | None:
 
 
 def shorthands(*, standardise: object, scale: object, keep_units: object = False) -> list[str]:
-    """The variants that the arguments stand for; only one of them may be given."""
+    """Return the variants that the arguments are short for; at most one argument can be True."""
     units = {"standardise": standardise, "scale": scale}
     for name, value in units.items():
         if not isinstance(value, bool):
@@ -125,21 +126,21 @@ def shorthands(*, standardise: object, scale: object, keep_units: object = False
                 Argument("standardise"),
                 " and ",
                 Argument("scale"),
-                " both say how to rescale features",
+                " both rescale features",
             ),
-            remedy="give one of them",
+            remedy="pass one of them",
         )
     names = [name for name, value in units.items() if value]
     if keep_units and names:
         raise InputError(
             problem=(Argument("keep_units"), " and ", Argument(names[0]), " contradict each other"),
-            remedy="give one of them",
+            remedy="pass one of them",
         )
     return [SHORTHANDS[name] for name in names]
 
 
 def parse_variant(text: str) -> dict[str, Any]:
-    """A variant as the command line writes it.
+    """Parse a variant as it is written on the command line.
 
     >>> parse_variant("subset:n=50000,seed=1"), parse_variant("manipulated:attack")
     ({'name': 'subset', 'n': '50000', 'seed': '1'}, {'name': 'manipulated', 'folder': 'attack'})
@@ -157,7 +158,7 @@ def parse_variant(text: str) -> dict[str, Any]:
             raise InputError(
                 "variant", "be NAME or NAME:OPTION=VALUE, with commas between options", got=f"{text!r}"
             )
-        # A factor may have hyphens in its name, an option has underscores.
+        # Names of factors can contain hyphens; names of options contain underscores.
         option = option if option in record or not _is_option(name, option) else option.replace("-", "_")
         if option in record:
             raise InputError("variant", f"give {option!r} once", got=f"{text!r}")
@@ -180,7 +181,7 @@ def _listed(variants: object) -> list[Any]:
 
 
 def _apply(base: AbstractDataset, variant: object) -> AbstractVariant:
-    """One variant by name."""
+    """Apply one variant."""
     if isinstance(variant, str):
         variant = parse_variant(variant)
     if not isinstance(variant, Mapping) or not isinstance(variant.get("name"), str):
@@ -192,15 +193,15 @@ def _apply(base: AbstractDataset, variant: object) -> AbstractVariant:
 
 
 def restore(record: Mapping[str, object], data: AbstractDataset) -> AbstractDataset:
-    """Data that are given for a run or a model, as it was trained: with the variants that its record says they need.
+    """Return data as a run or model was trained on them, with the variants that its record requires.
 
-    Data whose units were changed already, and those that are the recorded ones, stay as they are. A change of units
-    is needed by all others, with the numbers measured in training. The other variants are applied only where the
-    recorded data cannot be loaded again (arrays in memory) and these are the same arrays; to other data, put them
-    yourself.
+    Data that were already rescaled, and the recorded data themselves, are returned unchanged. All other data are
+    rescaled with the numbers that were measured in training. The remaining variants are applied only if the recorded
+    data cannot be loaded again (arrays in memory) and ``data`` are the same arrays. The caller applies them to
+    other data.
 
-    :param record: what ``describe()`` of the training data returned.
-    :param data: what is given now.
+    :param record: the result of ``describe()`` of the training data.
+    :param data: the data to prepare.
     """
     variants = variants_of(record)
     if not variants or _has_other_units(data) or data.fingerprint == record.get("fingerprint"):
@@ -212,9 +213,9 @@ def restore(record: Mapping[str, object], data: AbstractDataset) -> AbstractData
 
 
 def variants_of(record: Mapping[str, object]) -> list[dict[str, object]]:
-    """Records of the variants that a dataset's record has, the innermost first.
+    """Return the records of the variants of a dataset, the innermost first.
 
-    :param record: what ``describe()`` returned.
+    :param record: the result of ``describe()``.
     """
     records = record.get("variants", [])
     assert isinstance(records, list)
@@ -222,7 +223,7 @@ def variants_of(record: Mapping[str, object]) -> list[dict[str, object]]:
 
 
 def changes_of_units(variants: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Those of some records of variants that only change units.
+    """Return the records of those variants that only change units.
 
     :param variants: records, the innermost first.
     """
@@ -230,16 +231,16 @@ def changes_of_units(variants: Sequence[Mapping[str, object]]) -> list[dict[str,
 
 
 def in_units(data: AbstractDataset, units: Sequence[Mapping[str, object]]) -> AbstractDataset:
-    """Data in the units that a model was trained in; data whose units were changed already stay as they are.
+    """Return data in the units that a model was trained in; data that were already rescaled are returned unchanged.
 
-    :param data: what a model is shown.
+    :param data: input of the model.
     :param units: records of the variants that changed units in training.
     """
     return data if _has_other_units(data) else apply_variants(data, units)
 
 
 def in_words(variants: Sequence[Mapping[str, object]]) -> str:
-    """Records of variants in a few words.
+    """Describe variants in a few words.
 
     :param variants: records, the innermost first.
 

@@ -1,4 +1,4 @@
-"""Counts: whole numbers from 0."""
+"""Counts: non-negative integers."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 MAX_ROWS = 10_000
-"""From how many observations the usual total is taken."""
+"""Maximum number of observations from which the usual total and the facts about values are computed."""
 SAMPLE_VALUES, MIN_ROWS = 2**24, 256
-"""Values, and the least number of rows, of the sample in which the values of a table are compared."""
+"""Number of values, and minimum number of rows, of the sample in which the values of a table are compared."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ValueFacts(AbstractRecord):
-    """Facts about the values of a dataset that decide which likelihood suits them.
+    """Facts about the values of a dataset that determine which likelihood suits them.
 
-    ``largest`` is exact. The others are measured only if all values are whole numbers from 0, in a sample of
-    ``n_rows`` rows at equal distances: at most 10,000, and fewer of tables with more than 1,677 columns.
+    ``largest`` is exact. The others are measured only if all values are non-negative integers, in a sample of
+    ``n_rows`` equally spaced rows: at most 10,000, and fewer if a table has more than 1,677 columns.
     """
 
     is_table: bool
-    """Whether observations are rows of a table, and not images."""
+    """If True, observations are rows of a table, not images."""
     is_unit_interval: bool = False
-    """Whether the dataset promises values in [0, 1]."""
+    """If True, the dataset guarantees values in [0, 1]."""
     largest: float | None = None
-    """Largest value, if every value is a whole number from 0; otherwise None."""
+    """Largest value if every value is a non-negative integer, otherwise None."""
     dispersion: float = 0.0
-    """Median over the columns of variance / mean; columns of zeros are left out."""
+    """Median over the columns of variance / mean; columns of zeros are excluded."""
     share_at_largest: float = 0.0
     """Share of the values that equal the largest one."""
     is_distinct: bool = False
-    """Whether no column that varies contains a value twice."""
+    """If True, no column that varies contains a value twice."""
     n_rows: int = 0
-    """Rows in which dispersion, share and repetitions were measured."""
+    """Number of rows in which dispersion, share and repetitions were measured."""
     n_values: int = 0
-    """Values in these rows."""
+    """Number of values in these rows."""
 
     @property
     def is_binary(self) -> bool:
-        """Whether every value is 0 or 1."""
+        """True if every value is 0 or 1."""
         return self.is_table and self.largest is not None and self.largest <= 1
 
 
@@ -62,7 +62,7 @@ def measure_values(data: AbstractDataset) -> ValueFacts:
     if len(data.shape) != 1:
         return ValueFacts(is_table=False, is_unit_interval=data.is_unit_interval)
     rows = _sample_rows(len(data), data.n_features)
-    # Most tables that are not counts show it in their first rows.
+    # Most tables that are not counts can be recognised by their first rows.
     if not is_whole(data.values(rows[:MIN_ROWS])) or (largest := largest_count(data)) is None:
         return ValueFacts(is_table=True, is_unit_interval=data.is_unit_interval)
     return dataclasses.replace(_facts(data.values(rows), largest), is_unit_interval=data.is_unit_interval)
@@ -78,12 +78,12 @@ def measure_rows(values: Float[np.ndarray, "sample feature"]) -> ValueFacts:
     return _facts(values[_sample_rows(*values.shape)], float(values.max()))
 
 
-def _sample_rows(n_samples: int, n_features: int) -> Int[np.ndarray, " chosen"]:
+def _sample_rows(n_samples: int, n_features: int) -> Int[np.ndarray, " row"]:
     return _spread(n_samples, min(MAX_ROWS, max(MIN_ROWS, SAMPLE_VALUES // n_features)))
 
 
 def _facts(sample: Float[np.ndarray, "sample feature"], largest: float) -> ValueFacts:
-    """Return the facts about whole numbers, from a sample of rows and the largest value of all."""
+    """Return the facts about integers, from a sample of rows and the largest value of the whole table."""
     step = rows_at_once(sample.shape[1])
     statistics = merged(sample[first : first + step] for first in range(0, len(sample), step))
     positive = statistics.mean > 0
@@ -100,22 +100,22 @@ def _facts(sample: Float[np.ndarray, "sample feature"], largest: float) -> Value
 
 
 def _is_distinct(columns: Float[np.ndarray, "sample feature"]) -> bool:
-    """Return whether no column contains a value twice; a table without columns has none."""
+    """Return whether no column contains a value twice; False for a table without columns."""
     n_samples, n_columns = columns.shape
     return n_columns > 0 and all(
         len(np.unique(columns[:, column])) == n_samples for column in range(n_columns)
     )
 
 
-def _spread(n_samples: int, most: int) -> Int[np.ndarray, " chosen"]:
-    """Return the indices of at most so many observations at equal distances."""
-    return np.linspace(0, n_samples - 1, min(n_samples, most)).astype(np.int64)
+def _spread(n_samples: int, max_indices: int) -> Int[np.ndarray, " row"]:
+    """Return the equally spaced indices of at most ``max_indices`` observations."""
+    return np.linspace(0, n_samples - 1, min(n_samples, max_indices)).astype(np.int64)
 
 
 def is_whole(values: Shaped[np.ndarray, "..."]) -> bool:
-    """Return whether every value is a whole number from 0.
+    """Return whether every value is a non-negative integer.
 
-    :param values: values in any shape.
+    :param values: values of any shape.
     """
     return values.dtype.kind in "bu" or bool(
         values.min(initial=0) >= 0 and (values.dtype.kind == "i" or (values == np.rint(values)).all())
@@ -123,7 +123,7 @@ def is_whole(values: Shaped[np.ndarray, "..."]) -> bool:
 
 
 def largest_count(data: AbstractDataset) -> float | None:
-    """Return the largest value of a dataset; None if a value is negative or not whole, and then reading stops.
+    """Return the largest value of a dataset; None, as soon as it is read, if a value is negative or not an integer.
 
     :param data: a dataset.
     """
@@ -136,10 +136,10 @@ def largest_count(data: AbstractDataset) -> float | None:
 
 
 def refuse_non_counts(values: Shaped[np.ndarray, "..."], name: str = "values") -> None:
-    """Refuse values that are negative or not whole.
+    """Raise an error if a value is negative or not an integer.
 
-    :param values: observations, in any shape.
-    :param name: (default "values") what to call them.
+    :param values: observations of any shape.
+    :param name: (default "values") name of the values in the message.
     """
     if is_whole(values):
         return
@@ -156,7 +156,7 @@ def refuse_non_counts(values: Shaped[np.ndarray, "..."], name: str = "values") -
 
 
 def check_counts(data: AbstractDataset) -> None:
-    """Look at every value of a dataset that does not promise counts, and refuse the first that is none.
+    """Check every value of a dataset that does not guarantee counts, and raise an error at the first that is not one.
 
     :param data: a dataset.
     """
@@ -167,7 +167,7 @@ def check_counts(data: AbstractDataset) -> None:
 
 
 def totals_of(data: AbstractDataset) -> Float[np.ndarray, " sample"]:
-    """Totals of up to 10,000 observations, spread evenly over the dataset.
+    """Return the totals of up to 10,000 equally spaced observations.
 
     :param data: a dataset.
     """

@@ -1,7 +1,7 @@
-"""Downloading the original files of a dataset: resumed where it broke off, checked before it is used.
+"""Download of a dataset's original files: interrupted downloads resume, and files are checked before use.
 
-A file grows under its name with ``.part`` at the end and gets its name once it has been checked. Beside it is noted
-which edition of the file it is (as the server calls it), so parts of two editions are never joined.
+A file is downloaded under its name with the suffix ``.part`` and gets its final name once it has been checked. The
+server's identifier of the file's edition is stored next to it, so parts of two editions are never joined.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ BLOCK = 2**18
 TIMEOUT = 30.0
 """Seconds without a byte after which a connection counts as broken."""
 TRIES = 5
-"""Connections in a row that may bring nothing before a download is given up."""
+"""Number of consecutive connections without data after which a download fails."""
 PAUSE = 1.0
-"""Seconds before the second of them; each next one waits twice as long."""
+"""Seconds before the second connection; each further one waits twice as long."""
 BROKEN = (OSError, http.client.HTTPException)
-"""What a connection that breaks off raises; an unknown host too."""
+"""Exceptions of a connection that breaks off; an unknown host raises them too."""
 
 
 class UnreachableError(PolariscopeError):
@@ -49,14 +49,14 @@ class UnreachableError(PolariscopeError):
 
 @dataclasses.dataclass(frozen=True)
 class Fetched:
-    """One file of a dataset that is there."""
+    """A downloaded file of a dataset."""
 
     path: Path
-    """Where it is."""
+    """Path of the file."""
     check: str
-    """How it was checked, in words."""
+    """Result of the check, in words."""
     was_there: bool
-    """Whether nothing had to be downloaded."""
+    """If True, the file was present before and nothing had to be downloaded."""
 
 
 def fetch(
@@ -65,15 +65,15 @@ def fetch(
     folder: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[Fetched]:
-    """Download the files of a published dataset that are not there yet, and check them.
+    """Download the missing files of a published dataset and check them.
 
-    A published checksum is compared where there is one. Elsewhere the size that the server says, the header and the
-    shapes are checked, by opening the dataset.
+    Each file is compared with its published checksum. If none is published, the dataset is opened, which checks the
+    file's size as reported by the server, its header and its shapes.
 
-    :param name: of the dataset, "dsprites", or of a look-alike that says whose it is.
-    :param options: (default none) options of the dataset that decide which files are needed.
-    :param folder: (default: in the cache folder, where the dataset looks for them) where to put them.
-    :param say: (default nothing) is told what is being done.
+    :param name: name of the dataset, "dsprites", or of a rendered counterpart that names its original.
+    :param options: (default none) options of the dataset that determine which files are needed.
+    :param folder: (default: the folder in the cache that the dataset reads) destination folder.
+    :param say: (default nothing) function that is called with a description of each step.
     """
     name = original_of(name)
     kind = family[name]
@@ -93,30 +93,30 @@ def fetch(
         )
     fetched, new = [], []
     for number, file in enumerate(wanted):
-        there = _there(target / file.name)
-        if there is None:
+        existing = _existing(target / file.name)
+        if existing is None:
             say(f"{file.name} from {file.url}")
             try:
                 new.append(download(file, target))
             except UnreachableError as error:
-                others = [other.url for other in wanted[number + 1 :] if not _there(target / other.name)]
+                others = [file.url for file in wanted[number + 1 :] if not _existing(target / file.name)]
                 if not others:
                     raise
                 raise UnreachableError(
-                    f"{error} The other files of {name} belong into the same folder: {', '.join(map(str, others))}."
+                    f"{error} The other files of {name} belong in the same folder: {', '.join(map(str, others))}."
                 ) from None
-        path = there or new[-1]
-        fetched.append(Fetched(path, checked_by(file, path), there is not None))
+        path = existing or new[-1]
+        fetched.append(Fetched(path, checked_by(file, path), existing is not None))
     if any(file.md5 is None for file in wanted):
         try:
-            kind(**{**arguments, "path": str(target)})  # looks at headers and shapes
+            kind(**{**arguments, "path": str(target)})  # checks headers and shapes
         except InputError as error:
             if not new:
                 raise
             for path in new:
                 path.unlink(missing_ok=True)
             raise PolariscopeError(
-                f"What was downloaded for {name} is not what it should be, and was removed: {error}"
+                f"The files downloaded for {name} are not the expected ones and were removed: {error}"
             ) from None
     return fetched
 
@@ -125,25 +125,25 @@ def _is_published(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, AbstractPublishedDataset)
 
 
-def _there(path: Path) -> Path | None:
-    """A file, or the same unpacked by hand, if one of them is there."""
+def _existing(path: Path) -> Path | None:
+    """Return the path of a file, or of its copy unpacked by hand, if one of them exists."""
     spellings = (path, path.with_name(path.name.removesuffix(".gz")))
     return next((each for each in spellings if each.is_file()), None)
 
 
 def checked_by(file: OriginalFile, path: Path) -> str:
-    """What checking a file showed, in words.
+    """Check a file and describe the result.
 
-    :param file: what is published of it.
-    :param path: where it is.
+    :param file: published facts about the file.
+    :param path: path of the file.
     """
     if file.md5 is None:
-        return "no checksum is published; its size, header and shapes are right"
+        return "no checksum is published; its size, header and shapes are correct"
     if _md5(path) in (file.md5, file.md5_unpacked):
-        return "its MD5 is the published one"
+        return "its MD5 matches the published one"
     if file.md5_unpacked is not None and unpacked_md5(path) == file.md5_unpacked:
-        return "the MD5 of its contents is the published one"
-    return "its MD5 is not the published one, so it is another file or another edition"
+        return "the MD5 of its contents matches the published one"
+    return "its MD5 differs from the published one, so it is another file or another edition"
 
 
 def _md5(path: Path) -> str:
@@ -152,10 +152,10 @@ def _md5(path: Path) -> str:
 
 
 def download(file: OriginalFile, folder: Path) -> Path:
-    """Download one file into a folder, going on where an earlier attempt broke off; it appears once it is whole.
+    """Download one file into a folder, resuming an interrupted download; the file appears once it is complete.
 
     :param file: the file.
-    :param folder: where to put it.
+    :param folder: destination folder.
     """
     if file.url is None or not file.url.startswith(("http://", "https://")):
         raise InputError("url", "begin with http:// or https://", got=f"{file.url!r}")
@@ -184,7 +184,7 @@ def download(file: OriginalFile, folder: Path) -> Path:
 
 
 def _complete(file: OriginalFile, part: Path, note: Path, progress: Task) -> None:
-    """Connect until the part holds the whole file; each connection goes on where the last one ended."""
+    """Connect repeatedly until the whole file has been received; each connection resumes where the last one ended."""
     failures = 0
     while True:
         before = part.stat().st_size if part.exists() else 0
@@ -193,7 +193,7 @@ def _complete(file: OriginalFile, part: Path, note: Path, progress: Task) -> Non
                 return
             reason = "the connection ended early"
         except urllib.error.HTTPError as error:
-            reason = f"the server says {error.code} {error.reason}"
+            reason = f"the server returned {error.code} {error.reason}"
             if error.code < 500 and error.code not in (408, 429):
                 raise _unreachable(file, part, reason) from None
         except BROKEN as error:
@@ -201,9 +201,8 @@ def _complete(file: OriginalFile, part: Path, note: Path, progress: Task) -> Non
                 raise
             cause = getattr(error, "reason", error)
             reason = str(cause) or type(error).__name__
-            if isinstance(
-                cause, socket.gaierror
-            ):  # no network, or no such host: waiting a few seconds does not help
+            # Without a network, or with an unknown host, waiting a few seconds does not help.
+            if isinstance(cause, socket.gaierror):
                 raise _unreachable(file, part, reason) from None
         after = part.stat().st_size if part.exists() else 0
         failures = 0 if after > before else failures + 1
@@ -213,7 +212,7 @@ def _complete(file: OriginalFile, part: Path, note: Path, progress: Task) -> Non
 
 
 def _receive(file: OriginalFile, part: Path, note: Path, progress: Task) -> bool:
-    """Receive what one connection brings; true if the file is then whole."""
+    """Receive the data of one connection and return whether the file is complete."""
     assert file.url is not None
     have = part.stat().st_size if part.exists() else 0
     edition = files.read_json(note) if have and note.exists() else None
@@ -223,7 +222,7 @@ def _receive(file: OriginalFile, part: Path, note: Path, progress: Task) -> bool
     try:
         response = urllib.request.urlopen(urllib.request.Request(file.url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code != 416:  # nothing is left to send, or the part is not of this file
+        if error.code != 416:  # either nothing is left to send, or the part belongs to another file
             raise
         with error:
             whole = error.headers.get("Content-Range", "") == f"bytes */{have}"
@@ -240,7 +239,7 @@ def _receive(file: OriginalFile, part: Path, note: Path, progress: Task) -> bool
             if mark and not mark.startswith("W/"):
                 files.write_json(note, mark)
             else:
-                note.unlink(missing_ok=True)  # no edition is known, so nothing can be joined to this later
+                note.unlink(missing_ok=True)  # without a known edition, nothing can be appended later
         length = response.headers.get("Content-Length")
         total = have + int(length) if length is not None else None
         _check_room(part, (total or 0) - have)
@@ -257,12 +256,12 @@ def _check_room(part: Path, needed: int) -> None:
     if needed > free:
         raise InputError(
             problem=f"{part.parent} needs {file_size(needed)} more, and its disk has {file_size(free)} free",
-            remedy="free some, or choose another folder",
+            remedy="free some space, or choose another folder",
         )
 
 
 def _verify(file: OriginalFile, part: Path, note: Path) -> None:
-    """Compare the published checksum, where there is one; a file that has another is removed."""
+    """Compare a file with its published checksum, if there is one; remove a file that does not match."""
     if file.md5 is None:
         return
     md5 = _md5(part)
@@ -271,13 +270,13 @@ def _verify(file: OriginalFile, part: Path, note: Path) -> None:
         note.unlink(missing_ok=True)
         raise PolariscopeError(
             f"{file.name} from {file.url} is not the published file: its MD5 is {md5}, not {file.md5}. It was "
-            "removed; give the same command again, or get the file elsewhere."
+            "removed; run the same command again, or get the file elsewhere."
         )
 
 
 def _unreachable(file: OriginalFile, part: Path, reason: str) -> UnreachableError:
     have = part.stat().st_size if part.exists() else 0
-    resume = f" {file_size(have)} of it are here; the same command again goes on from there." if have else ""
+    resume = f" {file_size(have)} of it were received; run the same command again to resume." if have else ""
     return UnreachableError(
         f"{file.url} could not be downloaded ({reason.rstrip('.')}).{resume} Without a network, download it elsewhere "
         f"and put it at {part.with_name(file.name)}."
@@ -285,7 +284,7 @@ def _unreachable(file: OriginalFile, part: Path, reason: str) -> UnreachableErro
 
 
 def unpacked_md5(path: Path) -> str:
-    """MD5 of the bytes in a file, unpacked where it is gzipped.
+    """Return the MD5 of a file's contents, unpacked if it is gzipped.
 
     :param path: the file.
     """

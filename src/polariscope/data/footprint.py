@@ -1,4 +1,4 @@
-"""How much memory and disk a dataset takes."""
+"""Memory and disk space that a dataset needs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 import numpy as np
 
 BATCH = 64
-"""Observations of the batch that is counted in."""
+"""Number of observations of the batch that is included."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Footprint:
-    """What a dataset takes on this machine."""
+    """Memory and disk space of a dataset on this machine."""
 
     memory_bytes: int
-    """Memory that it holds while batches of 64 are drawn from it, the batch included; files that are mapped do not
-    count, since the system gives their memory back when it is needed."""
+    """Memory in use while batches of 64 are drawn, including the batch. Memory-mapped files do not count, because the
+    operating system frees their memory when it is needed."""
     disk_bytes: int
-    """Room on disk: its files, and what it keeps in the cache folder once it has been used."""
+    """Disk space: the files of the dataset, and its files in the cache folder once it has been used."""
     words: str
-    """Where this comes from, in a sentence."""
+    """Explanation of these numbers, in a sentence."""
 
 
 def disk_bytes(path: str | os.PathLike[str] | None) -> int:
-    """Bytes of a file, or of all files in a folder; 0 where there is none.
+    """Return the size in bytes of a file, or of all files in a folder; 0 if it does not exist.
 
     :param path: the file or folder.
     """
@@ -42,18 +42,20 @@ def disk_bytes(path: str | os.PathLike[str] | None) -> int:
 
 
 def batch_bytes(n_features: int, n_samples: int = BATCH) -> int:
-    """Memory of a batch while it is made: gathered bytes, a copy of them, floats, and floats divided by 255.
+    """Return the memory needed to create a batch: gathered bytes, a copy of them, floats, and floats divided by 255.
 
-    :param n_features: values of one observation.
-    :param n_samples: (default 64) observations in the batch.
+    :param n_features: number of values of one observation.
+    :param n_samples: (default 64) number of observations in the batch.
     """
     return n_samples * n_features * (1 + 1 + 4 + 4) + 2**16
 
 
 def held_bytes(value: object) -> int:
-    """Memory of the arrays and words in a value and in the tuples, lists and dictionaries in it, but of no mapped file.
+    """Return the memory of the arrays and strings in a value and, recursively, in its tuples, lists and dictionaries.
 
-    :param value: an array, a word, or anything that may hold some; other objects say by ``held`` which they hold.
+    Memory-mapped files are excluded.
+
+    :param value: an array, a string, or a container of them. Other objects list what they contain in ``held``.
     """
     if isinstance(value, np.memmap):
         return 0

@@ -1,4 +1,4 @@
-"""Which combinations of discrete factors a dataset holds, and where: a full grid, a part of one, or repeated."""
+"""Combinations of discrete factors in a dataset and their observations: a full grid, part of one, or with repeats."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from polariscope.data.dataset import AbstractDataset
 MAX_CELLS = 2**62
 """Combinations that can be numbered."""
 TRIES = 32
-"""Observations that are tried at once for one that agrees."""
+"""Number of observations that are drawn at once in search of a matching one."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FactorGrid:
-    """The combinations of factors that occur, each a *cell*, and the observations in each.
+    """The combinations of factors that occur, called *cells*, and the observations in each.
 
-    The *codes* of a factor of n values are 0 … n − 1: its values themselves where they are that, else their ranks among
-    the values that occur.
+    The *codes* of a factor with n values are 0 … n − 1: the values themselves if they are these numbers, otherwise
+    their ranks among the values that occur.
     """
 
     names: tuple[str, ...]
     values: tuple[Int[np.ndarray, " _"], ...]
     """The values of each factor, in order."""
     codes: Int[np.ndarray, "observation factor"]
-    """Of every observation."""
+    """Codes of every observation."""
     keys: Int[np.ndarray, " cell"]
-    """One number for each combination that occurs, in order: its index in the full grid, the last factor fastest."""
+    """Index in the full grid of each combination that occurs, in ascending order; the last factor varies fastest."""
     order: Int[np.ndarray, " observation"]
     """The observations, cell by cell."""
     starts: Int[np.ndarray, " cell_and_end"]
-    """Where those of each cell begin in ``order``."""
+    """Position in ``order`` of the first observation of each cell, and the end of the last one."""
 
     @staticmethod
     def of(data: AbstractDataset) -> FactorGrid:
-        """The grid of a dataset whose factors are all discrete.
+        """Build the grid of a dataset whose factors are all discrete.
 
         :param data: a dataset.
         """
@@ -62,9 +62,9 @@ class FactorGrid:
             )
         codes = np.stack([code for _, code in columns], axis=1)
         values = tuple(values for values, _ in columns)
-        places = np.ravel_multi_index(tuple(codes.T), tuple(map(len, values)))
-        order = np.argsort(places, kind="stable")
-        keys, starts = np.unique(places[order], return_index=True)
+        cell_keys = np.ravel_multi_index(tuple(codes.T), tuple(map(len, values)))
+        order = np.argsort(cell_keys, kind="stable")
+        keys, starts = np.unique(cell_keys[order], return_index=True)
         return FactorGrid(tuple(data.factor_names), values, codes, keys, order, np.append(starts, len(order)))
 
     @property
@@ -74,7 +74,7 @@ class FactorGrid:
 
     @property
     def is_full(self) -> bool:
-        """Whether every combination occurs exactly once."""
+        """True if every combination occurs exactly once."""
         return len(self.keys) == len(self.order) == math.prod(self.sizes)
 
     @functools.cached_property
@@ -84,7 +84,7 @@ class FactorGrid:
 
     @functools.cached_property
     def _by_value(self) -> tuple[Int[np.ndarray, "factor observation"], Int[np.ndarray, "factor _"]]:
-        """For each factor the observations, value by value, and where those of each value begin; padded at the end."""
+        """The observations sorted by the value of each factor, and the start of each value; padded at the end."""
         order = np.argsort(self.codes, axis=0, kind="stable").T
         values = np.arange(max(self.sizes) + 1)
         starts = [
@@ -93,7 +93,7 @@ class FactorGrid:
         return np.ascontiguousarray(order), np.stack(starts)
 
     def cells(self, codes: Int[np.ndarray, "sample factor"]) -> Int[np.ndarray, " sample"]:
-        """Number of the cell with these codes; −1 where the combination does not occur.
+        """Return the number of the cell with these codes; −1 if the combination does not occur.
 
         :param codes: codes of combinations.
         """
@@ -102,9 +102,9 @@ class FactorGrid:
         return np.where(self.keys[cells] == keys, cells, -1)
 
     def cells_sharing(self, columns: Bool[np.ndarray, " factor"]) -> Int[np.ndarray, " cell"]:
-        """How many cells have the same codes as each in these factors, itself included.
+        """Count the cells that have the same codes as each cell in these factors, including the cell itself.
 
-        :param columns: which factors count; none: all cells agree.
+        :param columns: mask of the factors to compare; if it selects none, all cells match.
         """
         if not columns.any():
             return np.full(len(self.keys), len(self.keys))
@@ -113,31 +113,34 @@ class FactorGrid:
         _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
         return counts[group.reshape(-1)]
 
-    def one_of(
+    def sample_from(
         self, cells: Int[np.ndarray, " sample"], generator: np.random.Generator
     ) -> Int[np.ndarray, " sample"]:
-        """An observation of each cell, at random where it has several; without a draw where none has.
+        """Return an observation of each cell, at random if a cell has several.
+
+        The generator is not used if every cell has one observation.
 
         :param cells: numbers of cells.
-        :param generator: decides.
+        :param generator: source of randomness.
         """
         counts = self.starts[cells + 1] - self.starts[cells]
         offset = generator.integers(0, counts) if (counts > 1).any() else 0
         return self.order[self.starts[cells] + offset]
 
-    def one_agreeing(
+    def sample_matching(
         self,
         codes: Int[np.ndarray, "sample factor"],
         shared: Bool[np.ndarray, "sample factor"],
         generator: np.random.Generator,
     ) -> Int[np.ndarray, " sample"]:
-        """For each row one of the observations that have its codes in the factors that are shared, at random.
+        """Return, for each row, a random observation with the same codes in the shared factors.
 
-        Observations that agree in the rarest of these values are tried; a row that finds none so looks at all of them.
+        Observations that match in the rarest of these values are drawn first. If none of them matches in all, the
+        row is compared with every candidate.
 
         :param codes: codes of combinations that occur.
-        :param shared: which factors count, at least one in each row.
-        :param generator: decides.
+        :param shared: mask of the shared factors, at least one in each row.
+        :param generator: source of randomness.
         """
         order, starts = self._by_value
         columns = np.arange(codes.shape[1])
@@ -148,22 +151,24 @@ class FactorGrid:
         tried = order[
             rarest[:, None], generator.integers(first[:, None], last[:, None], size=(len(codes), TRIES))
         ]
-        agree = ((self.codes[tried] == codes[:, None]) | ~shared[:, None]).all(axis=2)
-        indices = tried[rows, agree.argmax(axis=1)]
-        for row in np.flatnonzero(~agree.any(axis=1)):
-            pool = self._all_agreeing(codes[row], shared[row], order[rarest[row], first[row] : last[row]])
+        matches = ((self.codes[tried] == codes[:, None]) | ~shared[:, None]).all(axis=2)
+        indices = tried[rows, matches.argmax(axis=1)]
+        for row in np.flatnonzero(~matches.any(axis=1)):
+            pool = self._all_matching(codes[row], shared[row], order[rarest[row], first[row] : last[row]])
             indices[row] = pool[generator.integers(len(pool))]
         return indices
 
-    def _all_agreeing(
+    def _all_matching(
         self,
         code: Int[np.ndarray, " factor"],
         shared: Bool[np.ndarray, " factor"],
         pool: Int[np.ndarray, " some"],
-    ) -> Int[np.ndarray, " agreeing"]:
-        """Every observation with the code's values in the factors that are shared: by what others can be, or by a scan.
+    ) -> Int[np.ndarray, " matching"]:
+        """Return every observation with the code's values in the shared factors.
 
-        :param pool: observations among which these are.
+        Either the combinations of the other factors are enumerated or the pool is scanned, whichever is less work.
+
+        :param pool: observations that include all matching ones.
         """
         free = np.flatnonzero(~shared)
         sizes = tuple(self.sizes[column] for column in free)
@@ -180,7 +185,7 @@ class FactorGrid:
         return pool
 
     def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
-        """Where the observations with these factor values are: each must be there exactly once.
+        """Return the index of the observation with these factor values; each must occur exactly once.
 
         :param factors: values of the factors, (sample, factor).
         """
@@ -201,12 +206,14 @@ class FactorGrid:
         counts = self.starts[cells + 1] - self.starts[cells]
         if (wrong := (cells < 0) | (counts != 1)).any():
             row = int(np.flatnonzero(wrong)[0])
-            words = ", ".join(
+            combination = ", ".join(
                 f"{name} {value}" for name, value in zip(self.names, array[row].tolist(), strict=True)
             )
             number = 0 if cells[row] < 0 else int(counts[row])
             raise InputError(
-                "factors", "belong to exactly one observation", got=f"{words}, which {_of_how_many(number)}"
+                "factors",
+                "belong to exactly one observation",
+                got=f"{combination}, which {_of_how_many(number)}",
             )
         return self.order[self.starts[cells]]
 
@@ -214,7 +221,7 @@ class FactorGrid:
 def _coded(
     column: Shaped[np.ndarray, " observation"], size: int
 ) -> tuple[Int[np.ndarray, " value"], Int[np.ndarray, " observation"]]:
-    """The values of a factor, and the code of each observation."""
+    """Return the values of a factor and the code of each observation."""
     column = column.astype(np.int64)
     if column.min() >= 0 and column.max() < size:
         return np.arange(size), column

@@ -1,4 +1,4 @@
-"""Data as a caller in Python has them, as a dataset."""
+"""Conversion of a Python caller's data to a dataset."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from polariscope.data.missing import Missing
 
 
 def as_dataset(data: DataLike, missing: Missing = "refuse") -> AbstractDataset:
-    """The dataset given, or an array or items as one; a name is refused, since options may belong to it.
+    """Return data as a dataset; a name is refused, because it might need options.
 
     :param data: a dataset, an array or items.
-    :param missing: (default "refuse") what is done about missing values of an array.
+    :param missing: (default "refuse") treatment of missing values of an array.
     """
     if isinstance(data, str):
         raise InputError(
@@ -22,7 +22,7 @@ def as_dataset(data: DataLike, missing: Missing = "refuse") -> AbstractDataset:
         if missing != "refuse":
             raise InputError(
                 problem=(Argument("missing"), f" is for arrays, and {data.name} is a dataset"),
-                remedy="give it where the dataset is made, to load_dataset or from_arrays",
+                remedy="pass it to load_dataset or from_arrays, which create the dataset",
             )
         return data
     from polariscope.data.own.arrays import from_dataset

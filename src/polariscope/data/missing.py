@@ -1,4 +1,4 @@
-"""Missing values of tables: refused, or dropped with their rows, or filled with medians."""
+"""Treatment of missing values in tables: refuse them, drop their rows, or fill them with medians."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from polariscope.core.errors import Argument, InputError, Text
 from polariscope.core.text import listed, noun, plural
 
 Missing = Literal["refuse", "drop", "median"]
-"""What is done about missing values: they are refused; rows that lack a value are left out; or each missing value is
-replaced by the median of its column."""
+"""Treatment of missing values: "refuse" raises an error, "drop" leaves out rows with a missing value, and "median"
+replaces each missing value with the median of its column."""
 MAX_NAMED = 5
-"""Columns that a message names."""
+"""Maximum number of columns that a message names."""
 OPTIONS: Text = (
     "leave out rows that lack a value with ",
     Argument("missing", "drop"),
     ", or fill in the median of each column with ",
     Argument("missing", "median"),
 )
-"""What to do about missing values."""
+"""Remedies for missing values, as part of an error message."""
 
 
 def check_missing(policy: object) -> None:
-    """Refuse what is not one of the ways to treat missing values.
+    """Raise an error unless a policy for missing values is valid.
 
-    :param policy: what was given.
+    :param policy: the value to check.
     """
     if policy not in get_args(Missing):
         raise InputError("missing", f"be one of {', '.join(get_args(Missing))}", got=f"{policy!r}")
@@ -37,14 +37,14 @@ def check_missing(policy: object) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Gaps:
-    """Where values of a table are missing."""
+    """Positions of the missing values of a table."""
 
     count: Int[np.ndarray, " feature"]
-    """Number of missing values of each column."""
+    """Number of missing values in each column."""
     first: Int[np.ndarray, " feature"]
-    """Row of the first one; of columns without, any number."""
+    """Row of the first missing value of each column; arbitrary for columns without missing values."""
     rows: Int[np.ndarray, " gap"]
-    """Rows that lack a value."""
+    """Rows with a missing value."""
     n_samples: int
 
     @property
@@ -54,13 +54,13 @@ class Gaps:
 
     @property
     def complete(self) -> Int[np.ndarray, " sample"]:
-        """Rows that lack no value."""
+        """Rows without a missing value."""
         return np.setdiff1d(np.arange(self.n_samples), self.rows, assume_unique=True)
 
     def refuse(self, where: str, names: Sequence[str] = ()) -> None:
-        """Raise an error with the number of missing values by column, the largest first.
+        """Raise an error with the number of missing values in each column, the largest number first.
 
-        :param where: how messages call the table.
+        :param where: name of the table in messages.
         :param names: (default: their numbers) names of the columns.
         """
         columns = np.argsort(-self.count, kind="stable")[: np.count_nonzero(self.count)].tolist()
@@ -78,9 +78,9 @@ class Gaps:
         )
 
     def refuse_empty(self, where: str, names: Sequence[str] = ()) -> None:
-        """Refuse a table with columns that have no value at all, so neither a row nor a median is left.
+        """Raise an error if a column has no values at all, since then no complete row and no median exists.
 
-        :param where: how messages call the table.
+        :param where: name of the table in messages.
         :param names: (default: their numbers) names of the columns.
         """
         empty = np.flatnonzero(self.count == self.n_samples).tolist()
@@ -88,7 +88,7 @@ class Gaps:
             named = listed((_name(column, names) for column in empty), MAX_NAMED)
             raise InputError(
                 problem=f"{where} has no value at all in column {named}",
-                remedy="leave such columns out",
+                remedy="leave out such columns",
             )
 
 
@@ -97,17 +97,17 @@ def _name(column: int, names: Sequence[str]) -> str:
 
 
 def find_gaps(chunks: Iterable[tuple[int, Shaped[np.ndarray, "_ feature"]]]) -> Gaps:
-    """Return where values are missing, that is NaN.
+    """Find the missing values (NaN) of a table.
 
-    :param chunks: rows of a table, some at a time, with the number of the first; at least one.
+    :param chunks: chunks of rows, each with the number of its first row; at least one chunk.
     """
     count: Int[np.ndarray, " feature"] | None = None
     first, rows, n_samples = np.zeros(0, dtype=np.int64), [], 0
     for start, chunk in chunks:
         is_missing = np.isnan(chunk)
-        here, at = is_missing.sum(axis=0), start + is_missing.argmax(axis=0)
-        first = at if count is None else np.where(count == 0, at, first)
-        count = here if count is None else count + here
+        chunk_count, chunk_first = is_missing.sum(axis=0), start + is_missing.argmax(axis=0)
+        first = chunk_first if count is None else np.where(count == 0, chunk_first, first)
+        count = chunk_count if count is None else count + chunk_count
         rows.append(start + np.flatnonzero(is_missing.any(axis=1)))
         n_samples += len(chunk)
     assert count is not None
@@ -115,9 +115,9 @@ def find_gaps(chunks: Iterable[tuple[int, Shaped[np.ndarray, "_ feature"]]]) -> 
 
 
 def medians_of(values: Float[np.ndarray, "sample feature"]) -> Float[np.ndarray, " feature"]:
-    """Return the median of the known values of each column, rounded down in columns of whole numbers.
+    """Return the median of the known values of each column, rounded down in columns of integers.
 
-    Counts and columns of 0 and 1 stay what they are if they are filled with it.
+    Filling with it keeps counts integer, and columns of 0 and 1 binary.
 
     :param values: a table in which every column has a value.
 
@@ -132,9 +132,9 @@ def medians_of(values: Float[np.ndarray, "sample feature"]) -> Float[np.ndarray,
 def fill(
     values: Float[np.ndarray, "sample feature"], medians: Float[np.ndarray, " feature"]
 ) -> Float[np.ndarray, "sample feature"]:
-    """Return a table with missing values replaced.
+    """Replace the missing values of a table.
 
     :param values: the table.
-    :param medians: the value for each column.
+    :param medians: the replacement for each column.
     """
     return np.where(np.isnan(values), medians.astype(values.dtype), values)

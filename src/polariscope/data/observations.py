@@ -1,4 +1,4 @@
-"""The observations that a result is computed from: one record with its defaults, for every entry point."""
+"""Selection of the observations from which a result is computed: one record with the defaults of every entry point."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Part = Literal["all", "train", "validation", "test"]
 
 
 class SubsetOptions(TypedDict, total=False):
-    """The fields of :class:`Subset` as keyword arguments, for type checkers; none is required."""
+    """Fields of :class:`Subset` as optional keyword arguments, for type checkers."""
 
     n_samples: int | None
     seed: int
@@ -28,7 +28,7 @@ class SubsetOptions(TypedDict, total=False):
 
 
 class ObservationOptions(SubsetOptions, total=False):
-    """The fields of :class:`Observations` as keyword arguments, for type checkers; none is required."""
+    """Fields of :class:`Observations` as optional keyword arguments, for type checkers."""
 
     step: int | None
 
@@ -36,26 +36,26 @@ class ObservationOptions(SubsetOptions, total=False):
 @checked
 @dataclasses.dataclass(frozen=True)
 class Subset:
-    """Observations of a dataset: how many, from which part, and the seed of the choice."""
+    """A selection of observations: their number, the part of the split, and the seed."""
 
     n_samples: Annotated[int, Ge(1), Advice("None takes the whole dataset")] | None = 10_000
-    """Number of observations, drawn without replacement; none for all, in their order."""
+    """Number of observations, drawn without replacement; None for all, in their order."""
     seed: Annotated[int, Ge(0)] = 0
-    """Seed of the choice of observations and of all noise."""
+    """Seed of the selection of observations and of all noise."""
     part: Part = "all"
-    """Part of the run's split that they come from: all, train, validation or test."""
+    """Part of the run's split from which they are drawn: all, train, validation or test."""
 
     def choose(self, n_observations: int, split: Callable[[], Split] | None) -> Int[np.ndarray, " sample"]:
         """Return the indices of these observations.
 
         :param n_observations: size of the dataset.
-        :param split: returns the split of the run; None for a model that does not belong to a run.
+        :param split: function that returns the split of the run; None for a model that does not belong to a run.
         """
         if self.part == "all":
             pool = np.arange(n_observations)
         elif split is None:
             raise InputError(
-                problem=(Argument("part", self.part), " needs a model that belongs to a run"),
+                problem=(Argument("part", self.part), " requires a model that belongs to a run"),
                 remedy="other models have no split",
             )
         else:
@@ -73,15 +73,15 @@ class Subset:
 @checked
 @dataclasses.dataclass(frozen=True)
 class Observations(Subset):
-    """Observations of a run and the model that encodes them."""
+    """A selection of observations and of the checkpoint that encodes them."""
 
     step: Annotated[int, Ge(0)] | None = None
-    """Step of the checkpoint that is used; none for the finished model."""
+    """Step of the checkpoint to use; None for the finished model."""
 
     def options(self) -> dict[str, Any]:
-        """Return the fields by name, as methods of a run take them."""
+        """Return the fields by name, as methods of a run accept them."""
         return dataclasses.asdict(self)
 
 
 LAYER_SAMPLES = 5_000
-"""Default number of observations on which layers are compared; the time grows with its square."""
+"""Default number of observations for comparing layers; the time grows with its square."""

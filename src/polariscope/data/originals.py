@@ -1,4 +1,4 @@
-"""Datasets that are read from the files their authors published."""
+"""Datasets read from the files that their authors published."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ from polariscope.data.dataset import AbstractDataset, AbstractGridDataset
 from polariscope.data.footprint import Footprint, batch_bytes, held_bytes
 
 Gigabytes: TypeAlias = Annotated[float, Gt(0)] | None
-"""How much a file may unpack to."""
+"""Maximum size of a file after unpacking."""
 
 
 @dataclasses.dataclass(frozen=True)
 class OriginalFile:
-    """A file that a dataset is made of."""
+    """An original file of a dataset."""
 
     name: str
-    """What its authors call it."""
+    """Name that its authors gave it."""
     url: str | None = None
-    """Where it can be fetched; none where only a browser can."""
+    """Address for downloading; None if only a browser can download it."""
     md5: str | None = None
     """Published checksum of the file."""
     md5_unpacked: str | None = None
-    """Published checksum of the bytes in it, where it is gzipped."""
+    """Published checksum of the contents, if the file is gzipped."""
 
 
 class AbstractPublishedDataset(AbstractDataset):
-    """Images from original files, unpacked once into the cache folder and mapped from there.
+    """Images from original files, unpacked once into the cache folder and memory-mapped from there.
 
-    A member has the fields ``path`` and ``max_unpacked``. It looks at the headers of its files when it is made
-    (``_look``) and unpacks them when the first image is asked for (``_write``).
+    A member has the fields ``path`` and ``max_unpacked``. It checks the headers of its files when it is created
+    (``_check_files``) and unpacks them when the first image is requested (``_write``).
     """
 
     originals: ClassVar[tuple[OriginalFile, ...]] = ()
-    """The files it is made of."""
+    """The files of the dataset."""
     homepage: ClassVar[str] = ""
-    """Where its authors describe it."""
+    """Address of the authors' description."""
     path: str | None
     max_unpacked: Gigabytes
 
@@ -61,27 +61,27 @@ class AbstractPublishedDataset(AbstractDataset):
         object.__setattr__(self, "path", str(folder.resolve()))
         if not folder.exists():
             raise self._missing(self.files_for(**self._options()), folder)
-        self._look()
+        self._check_files()
 
     def _options(self) -> dict[str, Any]:
         assert dataclasses.is_dataclass(self)
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @classmethod
-    def files_for(cls, **options: OptionValue) -> tuple[OriginalFile, ...]:  # noqa: ARG003 (members may ask)
-        """The files that are needed with these options.
+    def files_for(cls, **options: OptionValue) -> tuple[OriginalFile, ...]:  # noqa: ARG003 (members use it)
+        """Return the files that are needed with these options.
 
-        :param options: of the dataset.
+        :param options: options of the dataset.
         """
         return cls.originals
 
     @abc.abstractmethod
-    def _look(self) -> None:
-        """Find the files, check their headers, and learn how many images of which factors there are."""
+    def _check_files(self) -> None:
+        """Find the files, check their headers, and read the number of images and their factors."""
 
     @abc.abstractmethod
     def _contents(self) -> list[object]:
-        """Digests of the files, and the options, that decide what the images are."""
+        """Return the digests of the files and the options that determine the images."""
 
     @abc.abstractmethod
     def _write(self, array: np.ndarray, progress: Task) -> None:
@@ -91,9 +91,9 @@ class AbstractPublishedDataset(AbstractDataset):
         return (len(self), *self.shape)
 
     def locate(self, name: str) -> Path:
-        """The file of this original name: what was given, or in the folder that was given, gzipped or not.
+        """Return the path of an original file: ``path`` itself, or the file in that folder, gzipped or not.
 
-        :param name: of the file, as its authors call it.
+        :param name: name that the authors gave the file.
         """
         assert self.path is not None
         base = Path(self.path)
@@ -103,7 +103,7 @@ class AbstractPublishedDataset(AbstractDataset):
                     "path",
                     f"be the folder with the files of {self.name}",
                     got=f"the file {base}",
-                    remedy=f"there are {', '.join(file.name for file in self.files_for(**self._options()))}",
+                    remedy=f"the files are {', '.join(file.name for file in self.files_for(**self._options()))}",
                 )
             return base
         for candidate in (name, name.removesuffix(".gz"), f"{name}.gz"):
@@ -113,7 +113,7 @@ class AbstractPublishedDataset(AbstractDataset):
 
     def _missing(self, wanted: Sequence[OriginalFile], where: Path) -> InputError:
         names = ", ".join(file.name for file in wanted) or "its files"
-        lacks = f"{where} does not have it" if where.is_dir() else f"there is no {where}"
+        lacks = f"{where} does not contain it" if where.is_dir() else f"{where} does not exist"
         expected = originals_folder(self.name)
         get = (
             f"'polariscope data fetch {self.name}' downloads to {expected}"
@@ -121,8 +121,8 @@ class AbstractPublishedDataset(AbstractDataset):
             else f"download from {self.homepage} to {expected}"
         )
         return InputError(
-            problem=f"{self.name} needs {names}, and {lacks}",
-            remedy=f"{get}. If you have it elsewhere, say where: {self.name}:PATH",
+            problem=f"{self.name} needs {names}, but {lacks}",
+            remedy=f"{get}. If you have it elsewhere, give its path: {self.name}:PATH",
         )
 
     @functools.cached_property
@@ -131,8 +131,8 @@ class AbstractPublishedDataset(AbstractDataset):
 
     @functools.cached_property
     def _array(self) -> Shaped[np.ndarray, "sample ..."]:
-        words = f"{self.name}: unpacking the images into the cache"
-        return cached_array(f"{self.name}/{self._key}", self._cached_shape(), np.uint8, self._write, words)
+        task = f"{self.name}: unpacking the images into the cache"
+        return cached_array(f"{self.name}/{self._key}", self._cached_shape(), np.uint8, self._write, task)
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         return self._array[self.check_indices(indices)]
@@ -143,42 +143,42 @@ class AbstractPublishedDataset(AbstractDataset):
         return files.digest([self.name, self.factor_names, self._contents()])
 
     def describe(self) -> dict[str, Any]:
-        """The options, and the fingerprint, by which files that have changed are noticed."""
+        """Return the options and the fingerprint, by which changed files are detected."""
         return {**super().describe(), "fingerprint": self.fingerprint}
 
     @property
     def original_files(self) -> tuple[Path, ...]:
-        """The files that are there."""
+        """Paths of the files on this machine."""
         return tuple(self.locate(file.name) for file in self.files_for(**self._options()))
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes that the images take in the cache folder once they are unpacked."""
+        """Size in bytes of the unpacked images in the cache folder."""
         return math.prod(self._cached_shape())
 
     @property
     def is_unpacked(self) -> bool:
-        """Whether the images are in the cache folder."""
+        """True if the images are in the cache folder."""
         return array_file(f"{self.name}/{self._key}").is_file()
 
     def footprint(self) -> Footprint:
-        """Memory for a batch and the labels; on disk the original files and the unpacked images."""
+        """Return the memory of a batch and the labels, and the disk space of original files and unpacked images."""
         original = sum(file.stat().st_size for file in self.original_files)
-        self.factors([0])  # labels that are read at first use are held then
+        self.factors([0])  # loads labels that are read at first use
         held = held_bytes(tuple(vars(self).values()))
         state = (
             "are in the cache folder"
             if self.is_unpacked
             else "will be put into the cache folder at first use"
         )
-        words = (
+        explanation = (
             f"{file_size(original)} of original files. {file_size(self.cached_bytes)} of unpacked images {state}; "
-            "they are mapped, not read into memory."
+            "they are memory-mapped, not read into memory."
         )
-        return Footprint(held + batch_bytes(self.n_features), original + self.cached_bytes, words)
+        return Footprint(held + batch_bytes(self.n_features), original + self.cached_bytes, explanation)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Another process opens the files itself, instead of being sent gigabytes of mapped images."""
+        """Pickle the options only: another process opens the files itself and is not sent gigabytes of images."""
         return _open_again, (type(self), self._options())
 
 
@@ -187,19 +187,19 @@ def _open_again(kind: type, options: dict[str, Any]) -> AbstractPublishedDataset
 
 
 class AbstractPublishedGrid(AbstractPublishedDataset, AbstractGridDataset):
-    """A published dataset that has every combination of its factors once, the last varying fastest.
+    """A published dataset with every combination of its factors once, the last varying fastest.
 
-    A file with fewer values of some factors is welcome, as long as it has every combination of them.
+    A file with fewer values of some factors is accepted if it has every combination of them.
     """
 
     original_sizes: ClassVar[tuple[int, ...]] = ()
     """Number of values of each factor in the published files."""
 
     def _take_sizes(self, sizes: Sequence[int], path: Path) -> None:
-        """Set the sizes of the factors, none larger than published."""
+        """Set the sizes of the factors; none can exceed the published size."""
         sizes = tuple(int(size) for size in sizes)
         if len(sizes) != len(self.original_sizes) or any(
-            size > most for size, most in zip(sizes, self.original_sizes, strict=False)
+            size > maximum for size, maximum in zip(sizes, self.original_sizes, strict=False)
         ):
             raise InputError(
                 str(path),
@@ -209,10 +209,10 @@ class AbstractPublishedGrid(AbstractPublishedDataset, AbstractGridDataset):
         object.__setattr__(self, "factor_sizes", sizes)
         if sizes != self.original_sizes:
             part = f"{math.prod(sizes):,} of the {math.prod(self.original_sizes):,} images"
-            object.__setattr__(self, "choices", (f"the file holds a part of the original: {part}",))
+            object.__setattr__(self, "choices", (f"the file contains a part of the original: {part}",))
 
     def _remember_sizes(self, path: Path, find: Callable[[], Sequence[int]]) -> None:
-        """Set the sizes that ``find`` finds in a file; cached, since finding them takes time."""
+        """Set the sizes that ``find`` reads from a file, and cache them, because reading them takes time."""
         key = f"{self.name}/{content_digest(path)[:32]}-sizes"
 
         def write(array: np.ndarray, progress: Task) -> None:
@@ -225,18 +225,18 @@ class AbstractPublishedGrid(AbstractPublishedDataset, AbstractGridDataset):
 
 
 def grid_sizes(path: Path, values: Shaped[np.ndarray, "sample factor"], name: str) -> tuple[int, ...]:
-    """Number of values in each column of a table that must have every combination once, the last varying fastest.
+    """Return the number of values in each column of a table with every combination once, the last varying fastest.
 
     :param path: the file, for messages.
-    :param values: factor values in any numbers; the order of their indices is that of their size.
-    :param name: of the table in the file, for messages.
+    :param values: factor values; they are indexed in ascending order.
+    :param name: name of the table in the file, for messages.
     """
     columns = [np.unique(column, return_inverse=True) for column in values.T]
     sizes = tuple(len(distinct) for distinct, _ in columns)
     if math.prod(sizes) != len(values):
         raise InputError(
             str(path),
-            f"hold every combination of its factors once in {name!r}",
+            f"contain every combination of its factors once in {name!r}",
             got=f"{len(values):,} rows for {'·'.join(map(str, sizes))} = {math.prod(sizes):,} combinations",
         )
     indices: Int[np.ndarray, "factor sample"] = np.stack([inverse for _, inverse in columns])
@@ -244,6 +244,6 @@ def grid_sizes(path: Path, values: Shaped[np.ndarray, "sample factor"], name: st
         raise InputError(
             str(path),
             f"have its rows in the order of the original in {name!r}, the last factor varying fastest",
-            remedy="get the original file again",
+            remedy="download the original file again",
         )
     return sizes

@@ -1,4 +1,4 @@
-"""Variants that put the features of a table into other units."""
+"""Variants that change the units of a table's features."""
 
 from __future__ import annotations
 
@@ -22,64 +22,64 @@ class Rescaling:
     """Change of the units of rows: x becomes (x − offset) / unit."""
 
     offset: Float[np.ndarray, " feature"]
-    """What becomes 0."""
+    """Value that becomes 0."""
     unit: Float[np.ndarray, " feature"]
-    """What becomes 1 above it; never 0."""
+    """Difference that becomes 1; never 0."""
 
     def apply(self, rows: Float[np.ndarray, "*batch"], dtype: DTypeLike) -> Float[np.ndarray, "*batch"]:
         """Return rows in these units.
 
-        :param rows: in the units of their owner, features along the last axis.
-        :param dtype: of the result; the difference is taken in double precision.
+        :param rows: rows in their original units, features along the last axis.
+        :param dtype: type of the result; the difference is computed in double precision.
         """
         return ((rows - self.offset) / self.unit).astype(dtype)
 
     def inverse(self, values: Float[np.ndarray, "*batch"], dtype: DTypeLike) -> Float[np.ndarray, "*batch"]:
-        """Return rows in the units of their owner.
+        """Return rows in their original units.
 
-        :param values: in these units.
-        :param dtype: of the result.
+        :param values: rows in these units.
+        :param dtype: type of the result.
         """
         return (values * self.unit + self.offset).astype(dtype)
 
     @property
     def log_volume(self) -> float:
-        """Σ log unit: the difference between a log-density in these units and one in those of the owner."""
+        """Σ log unit: the difference between a log-density in these units and one in the original units."""
         return float(np.log(self.unit).sum())
 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractRescaling(AbstractVariant):
-    """A table in other units (:class:`Rescaling`); :meth:`inverse` is the way back.
+    """A table in other units (:class:`Rescaling`); :meth:`inverse` converts back.
 
-    What offset and unit are made of is measured on the whole dataset given, in batches, unless it is given. It is
-    recorded, so other data that a model is shown later are put into the same units.
+    The numbers that determine offset and unit are options. If they are not passed, they are measured on the whole
+    dataset, in batches. They are recorded, so other data can later be converted to the same units.
     """
 
     is_change_of_units = True
     measured_names: ClassVar[tuple[str, ...]] = ()
-    """The options that stand for what is measured: given together, or not at all."""
+    """Options that hold the measured numbers; either all or none of them are passed."""
 
     @property
     @abc.abstractmethod
     def offset(self) -> Float[np.ndarray, " feature"]:
-        """What becomes 0."""
+        """Value that becomes 0."""
 
     @property
     @abc.abstractmethod
     def unit(self) -> Float[np.ndarray, " feature"]:
-        """What becomes 1 above it; never 0."""
+        """Difference that becomes 1; never 0."""
 
     @abc.abstractmethod
     def measure(self, statistics: Statistics) -> tuple[Float[np.ndarray, "..."], ...]:
-        """Return what is measured, in the order of ``measured_names``.
+        """Compute the measured numbers, in the order of ``measured_names``.
 
-        :param statistics: of the features.
+        :param statistics: statistics of the features.
         """
 
     @functools.cached_property
     def measured(self) -> dict[str, Float[np.ndarray, "..."]]:
-        """What was given, or else is measured, by name."""
+        """The measured numbers by name, from the options or else from the data."""
         values = [getattr(self, name) for name in self.measured_names]
         numbers = (
             self.measure(self.statistics) if values[0] is None else tuple(np.array(value) for value in values)
@@ -92,9 +92,9 @@ class AbstractRescaling(AbstractVariant):
         return Rescaling(self.offset, self.unit)
 
     def measured_on(self, statistics: Statistics) -> Rescaling:
-        """Return the units that other statistics lead to, such as those of rows in double precision.
+        """Return the units measured on other statistics, such as those of rows in double precision.
 
-        :param statistics: of the features.
+        :param statistics: statistics of the features.
         """
         numbers = zip(self.measured_names, self.measure(statistics), strict=True)
         measured: dict[str, Any] = {
@@ -104,14 +104,14 @@ class AbstractRescaling(AbstractVariant):
 
     @functools.cached_property
     def statistics(self) -> Statistics:
-        """Of the base."""
+        """Statistics of the base dataset."""
         return statistics_of(self.base)
 
     def check(self) -> None:
         known = {name: value for name in self.measured_names if (value := getattr(self, name)) is not None}
         if 0 < len(known) < len(self.measured_names):
             raise InputError(
-                " and ".join(self.measured_names), "be given together", got=f"{next(iter(known))} alone"
+                " and ".join(self.measured_names), "be passed together", got=f"{next(iter(known))} alone"
             )
         for name, value in known.items():
             if isinstance(value, tuple) and len(value) != self.base.n_features:
@@ -120,7 +120,7 @@ class AbstractRescaling(AbstractVariant):
                 )
 
     def options(self) -> dict[str, Any]:
-        """The options, with what was measured in numbers."""
+        """Return the options, with the measured numbers filled in."""
         return {**super().options(), **to_plain(self.measured)}
 
     def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature"]:

@@ -1,4 +1,4 @@
-"""From a name, a command line or a record to a dataset."""
+"""Creation of datasets from a name, a command line or a record."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from polariscope.core.types import OptionValue
 from polariscope.data.dataset import AbstractDataset, family
 
 if TYPE_CHECKING:
-    from polariscope.data.chain import Given
+    from polariscope.data.chain import VariantsLike
 
 
-def load_dataset(name: object, *, variants: Given = (), **options: OptionValue) -> AbstractDataset:
-    """Make a dataset by name, or from a file or folder, with its options.
+def load_dataset(name: object, *, variants: VariantsLike = (), **options: OptionValue) -> AbstractDataset:
+    """Create a dataset by name, or from a file or folder.
 
     :param name: a member of ``polariscope.datasets``, "sprites"; the path of a file or folder, "table.csv"; or both,
         "arrays:data.npz".
-    :param variants: (default none) members of ``polariscope.variants`` over it, the first one innermost, as
-        :func:`polariscope.apply_variants` takes them: ``["colour", {"name": "subset", "n": 50_000}]``.
-    :param options: the options of that dataset by name; ``polariscope data list`` shows them.
+    :param variants: (default none) members of ``polariscope.variants`` to apply, the first one innermost, in the form
+        that :func:`polariscope.apply_variants` accepts: ``["colour", {"name": "subset", "n": 50_000}]``.
+    :param options: options of the dataset by name; ``polariscope data list`` shows them.
 
     >>> load_dataset("sprites", image_size=32).shape
     (1, 32, 32)
@@ -33,20 +33,20 @@ def load_dataset(name: object, *, variants: Given = (), **options: OptionValue) 
             "name",
             "be the name of a dataset or the path of a file or folder",
             got=f"{name!r}",
-            remedy="use from_arrays or from_dataset for what is in memory",
+            remedy="use from_arrays or from_dataset for data in memory",
         )
     # A Path is never a name: Path("sprites") is a folder.
     member, path = name_and_path(name if isinstance(name, str) else os.path.join(".", name))
     if path is not None:
         if "path" not in options_of(family[member]):
             raise InputError(
-                problem=f"dataset {member!r} reads no file, so write {member!r} without a path",
+                problem=f"dataset {member!r} does not read files, so write {member!r} without a path",
                 got=f"{name!r}",
             )
         if "path" in options:
             raise InputError(
-                problem=f"path was given twice, in {name!r} and as an option {options['path']!r}",
-                remedy="give it once",
+                problem=f"path was passed twice, in {name!r} and as an option {options['path']!r}",
+                remedy="pass it once",
             )
         options = {**options, "path": path}
     data = build(family, member, options)
@@ -58,14 +58,14 @@ def load_dataset(name: object, *, variants: Given = (), **options: OptionValue) 
 
 
 def name_and_path(source: str) -> tuple[str, str | None]:
-    """The dataset a source names, and the path in it: ``sprites``, ``arrays:FILE.npz``, ``table.csv``, ``folder/``.
+    """Return the dataset and the path in a source: ``sprites``, ``arrays:FILE.npz``, ``table.csv``, ``folder/``.
 
-    A name that exists is that dataset, whatever lies in the current folder: write ``./sprites`` for a folder of that
-    name. A path is known by its slash, its ending or by being there; which dataset reads it is said by the
-    endings that datasets declare. A look-alike with a path, ``shapes3d:3dshapes.h5``, is its original, which it
-    declares in its decorator by ``original="shapes3d-original"``.
+    The name of a dataset takes precedence over files in the current folder: write ``./sprites`` for a folder of that
+    name. A source is a path if it contains a slash, has a known ending, or exists. The endings that datasets declare
+    determine which of them reads it. A rendered dataset with a path, ``shapes3d:3dshapes.h5``, is replaced by its
+    original, which it declares in its decorator as ``original="shapes3d-original"``.
 
-    :param source: what a user typed.
+    :param source: the text that the user typed.
 
     >>> name_and_path("sprites"), name_and_path("arrays:x.npz"), name_and_path("data/x.csv.gz")
     (('sprites', None), ('arrays', 'x.npz'), ('table', 'data/x.csv.gz'))
@@ -84,8 +84,8 @@ def name_and_path(source: str) -> tuple[str, str | None]:
         return readers[ending], source
     if file.is_file():
         raise InputError(
-            problem=f"nothing here reads {file.name}",
-            remedy=f"it reads folders and files ending in {', '.join(sorted(end for end in readers if end != '/'))}",
+            problem=f"no dataset reads {file.name}",
+            remedy=f"use a folder, or a file ending in {', '.join(sorted(end for end in readers if end != '/'))}",
         )
     if os.sep in source:
         raise InputError(problem=f"there is no file or folder {source}")
@@ -93,9 +93,9 @@ def name_and_path(source: str) -> tuple[str, str | None]:
 
 
 def source_name(source: str) -> str:
-    """The dataset that a source names.
+    """Return the name of the dataset in a source.
 
-    :param source: what a command line has: NAME, PATH or NAME:PATH.
+    :param source: NAME, PATH or NAME:PATH, as on the command line.
 
     >>> source_name("sprites"), source_name("arrays:rows.npz"), source_name("rows.npz")
     ('sprites', 'arrays', 'arrays')
@@ -104,7 +104,7 @@ def source_name(source: str) -> str:
 
 
 def parse_source(source: str, options: Mapping[str, object] | None = None) -> AbstractDataset:
-    """Make the dataset that a command line names, as :func:`load_dataset` does, or say where its files must be given.
+    """Create the dataset of a command line with :func:`load_dataset`; raise an error if it requires a path.
 
     >>> len(parse_source("gaussian", {"n_samples": "100"}))
     100
@@ -113,20 +113,20 @@ def parse_source(source: str, options: Mapping[str, object] | None = None) -> Ab
     arguments: dict[str, Any] = dict(options or {})
     reads = options_of(family[name]).get("path")
     if reads is not None and reads.required and path is None and "path" not in arguments:
-        raise InputError(problem=f"dataset {name!r} reads files", remedy=f"say where they are: {name}:PATH")
+        raise InputError(problem=f"dataset {name!r} reads files", remedy=f"give their path: {name}:PATH")
     return load_dataset(source, **arguments)
 
 
 def original_of(name: str) -> str:
-    """The dataset whose look-alike this is, by its trait ``original="shapes3d-original"``; else itself.
+    """Return the original of a rendered dataset, its trait ``original="shapes3d-original"``; otherwise its own name.
 
-    :param name: of a dataset.
+    :param name: name of a dataset.
     """
     return family.traits(name).get("original", name)
 
 
 def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
-    """Make the dataset again that ``describe()`` recorded; data that have changed since are refused.
+    """Recreate the dataset that ``describe()`` recorded; raise an error if the data have changed since.
 
     >>> data = load_dataset("sprites", image_size=32)
     >>> load_recorded(data.describe()) == data
@@ -134,19 +134,19 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
     """
     if "name" not in record:
         raise InputError(
-            problem="a dataset's record needs a 'name'",
+            problem="a dataset's record requires a 'name'",
             got=sorted(record),
-            remedy="use what describe() returns",
+            remedy="use the result of describe()",
         )
     if "path" in record and record["path"] is None:
         shape = tuple(record.get("shape", ()))
         raise InputError(
             problem=(
-                f"the dataset was made from arrays in memory, of shape {shape}, and cannot be loaded again"
+                f"the dataset was created from arrays in memory, of shape {shape}, and cannot be loaded again"
             ),
             remedy=Either(
                 ("pass ", Argument("data"), " with the same arrays"),
-                "look at the run in Python, where open_run and report take the same arrays beside it",
+                "open the run in Python and pass the same arrays to open_run or report",
             ),
         )
     options = {
@@ -163,6 +163,6 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
     if record.get("fingerprint", data.fingerprint) != data.fingerprint:
         raise PolariscopeError(
             f"{record.get('path', record['name'])} has changed since it was recorded; "
-            "put the old data back, or start again with the new."
+            "restore the old data, or start again with the new."
         )
     return data

@@ -1,4 +1,4 @@
-"""Train, validation and test indices: dealt at random by seed, or given by the data."""
+"""Train, validation and test indices: drawn at random from a seed, or defined by the data."""
 
 from __future__ import annotations
 
@@ -15,29 +15,34 @@ from polariscope.core.seeds import generator
 
 PARTS = ("train", "validation", "test")
 OF_TRAINING = 0.05
-"""Share of the training samples that are validated on where nothing is held out."""
-WORDS = {**{word: word for word in PARTS}, "training": "train", "val": "validation", "valid": "validation"}
-"""What a column may call the parts."""
+"""Share of the training samples used for validation if nothing is held out."""
+PART_NAMES = {
+    **{part: part for part in PARTS},
+    "training": "train",
+    "val": "validation",
+    "valid": "validation",
+}
+"""Names of the parts that a column can contain, and the part that each means."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Split:
-    """Three sets of indices, each in random order: any prefix is a random subset. They are disjoint if ``is_held_out``.
+    """Three sets of indices in random order, so any prefix is a random subset; disjoint if ``is_held_out``.
 
-    The test set is empty where there is none.
+    The test set can be empty.
     """
 
     train: Int[np.ndarray, " train"]
     validation: Int[np.ndarray, " validation"]
     test: Int[np.ndarray, " test"]
     is_held_out: bool = True
-    """Whether validation samples are not trained on; where everything is, they are some of the training samples."""
+    """If True, validation samples are not trained on. If False, they are some of the training samples."""
 
 
 def split(n: int, fractions: tuple[float, float, float] = (0.9, 0.05, 0.05), seed: int = 0) -> Split:
-    """Deal the indices 0 … n − 1 into train, validation and test, each once and none empty.
+    """Split the indices 0 … n − 1 into train, validation and test; each index is used once and no part is empty.
 
-    Validation and test get the whole number nearest their fraction of n, at least 1; train gets the rest.
+    Validation and test get the integer nearest to their fraction of n, at least 1; train gets the rest.
 
     >>> parts = split(100, (0.8, 0.1, 0.1))
     >>> len(parts.train), len(parts.validation), len(parts.test)
@@ -59,11 +64,11 @@ def split(n: int, fractions: tuple[float, float, float] = (0.9, 0.05, 0.05), see
 
 
 def split_everything(n: int, seed: int = 0, share: float = OF_TRAINING) -> Split:
-    """Train on all of n samples; validate on some of them, and test on none.
+    """Train on all n samples and validate on some of them, without a test set.
 
     :param n: number of samples.
-    :param seed: (default 0) decides which are validated on.
-    :param share: (default 0.05) how many these are, at least one.
+    :param seed: (default 0) seed of the selection of validation samples.
+    :param share: (default 0.05) share of validation samples; at least one sample is used.
     """
     return _on_all(generator(seed, "split").permutation(n), share)
 
@@ -71,14 +76,14 @@ def split_everything(n: int, seed: int = 0, share: float = OF_TRAINING) -> Split
 def split_groups(
     groups: Shaped[np.ndarray, " sample"], fractions: tuple[float, float], seed: int = 0
 ) -> Split:
-    """Deal whole groups of samples, in random order: no group is in two parts.
+    """Split whole groups of samples in random order, so no group is in two parts.
 
     Validation and test get groups as long as these bring them nearer to their fraction of the samples, at least one
     each; train gets the rest.
 
-    :param groups: which group each sample belongs to.
+    :param groups: group of each sample.
     :param fractions: shares of validation and test.
-    :param seed: (default 0) decides the order.
+    :param seed: (default 0) seed of the order.
 
     >>> parts = split_groups(np.array(["a", "a", "b", "b", "c", "d"]), (0.2, 0.2))
     >>> len(parts.train) + len(parts.validation) + len(parts.test)
@@ -91,14 +96,14 @@ def split_groups(
             "groups",
             f"be at least {n_parts} to have one in each part",
             got=len(names),
-            remedy="name a column with more values",
+            remedy="use a column with more values",
         )
     waiting = generator(seed, "split", "groups").permutation(len(names)).tolist()
     part_of = np.zeros(len(names), dtype=np.int64)
     for number, fraction in enumerate(fractions, start=1):
         if fraction:
-            most = len(waiting) - (n_parts - number)  # the parts after it need one each
-            taken = _nearest(waiting, sizes, fraction * len(groups))[:most]
+            max_groups = len(waiting) - (n_parts - number)  # each later part needs one group
+            taken = _nearest(waiting, sizes, fraction * len(groups))[:max_groups]
             part_of[taken] = number
             waiting = [group for group in waiting if group not in set(taken)]
     order = generator(seed, "split").permutation(len(groups))
@@ -113,15 +118,15 @@ def split_parts(
     seed: int = 0,
     groups: Shaped[np.ndarray, " sample"] | None = None,
 ) -> Split:
-    """The parts that are given. Without a validation part, it is taken from the training part.
+    """Use a predefined split; a missing validation part is taken from the training part.
 
     Samples that are in no part are not used.
 
-    :param parts: indices under "train" and, where there are such, "validation" and "test".
+    :param parts: indices under "train" and, if they exist, "validation" and "test".
     :param n: number of samples.
-    :param train_fraction: share of the training part that is trained on, where validation is taken from it.
-    :param seed: (default 0) decides what is taken, and the order.
-    :param groups: (default None) which group each sample belongs to; none may be in two parts.
+    :param train_fraction: share of the training part that is trained on if validation is taken from it.
+    :param seed: (default 0) seed of the selection and of the order.
+    :param groups: (default None) group of each sample; no group can be in two parts.
     """
     for name in parts:
         if name not in PARTS:
@@ -129,11 +134,11 @@ def split_parts(
     indices = {name: np.asarray(parts.get(name, ()), dtype=np.int64).reshape(-1) for name in PARTS}
     together = np.concatenate(list(indices.values()))
     if not len(indices["train"]):
-        raise InputError("the given split", "have samples in its training part", got="none")
+        raise InputError("the predefined split", "have samples in its training part", got="an empty one")
     if together.min() < 0 or together.max() >= n or len(np.unique(together)) < len(together):
         raise InputError(
-            "the given split",
-            f"hold indices from 0 to {n - 1}, none of them twice",
+            "the predefined split",
+            f"contain indices from 0 to {n - 1}, each at most once",
             got=f"{len(together)} indices from {together.min()} to {together.max()}",
         )
     mix = generator(seed, "split")
@@ -149,7 +154,7 @@ def split_parts(
             train, validation = train[inner.train], train[inner.validation]
     if not (len(train) and len(validation)):
         raise InputError(
-            "the given split",
+            "the predefined split",
             "have samples to train and to validate on",
             got="one sample",
             remedy="add samples",
@@ -160,24 +165,24 @@ def split_parts(
 
 
 def parts_of_column(column: Shaped[np.ndarray, " sample"], name: str) -> dict[str, Int[np.ndarray, " _"]]:
-    """The parts that a column names: by the words train, validation and test, or by 0, 1 and 2 in this order.
+    """Read the parts from a column: the words train, validation and test, or 0, 1 and 2 in this order.
 
     :param column: a word or a number for each sample.
-    :param name: of the column, for messages.
+    :param name: name of the column, for messages.
     """
     if column.dtype.kind in "iufb":
         numbers: dict[float, str] = dict(enumerate(PARTS))
         part_names = [numbers.get(float(value)) for value in np.unique(column)]
     else:
-        part_names = [WORDS.get(str(value).strip().lower()) for value in np.unique(column)]
+        part_names = [PART_NAMES.get(str(value).strip().lower()) for value in np.unique(column)]
     values, which = np.unique(column, return_inverse=True)
     if None in part_names:
-        strange = [str(value) for value, word in zip(values, part_names, strict=True) if word is None]
+        strange = [str(value) for value, part in zip(values, part_names, strict=True) if part is None]
         raise InputError(
             f"column {name!r}",
-            "say train, validation or test for every sample (or 0, 1, 2)",
+            "contain train, validation or test for every sample (or 0, 1, 2)",
             got=", ".join(strange[:3]),
-            remedy="a column of groups is given as the group column",
+            remedy="pass a column of groups as the group column",
         )
     named = np.array(part_names, dtype=object)[which.reshape(-1)]
     return {part: np.flatnonzero(named == part) for part in PARTS}
@@ -188,7 +193,7 @@ def _on_all(order: Int[np.ndarray, " sample"], share: float) -> Split:
 
 
 def _nearest(waiting: list[int], sizes: Int[np.ndarray, " group"], target: float) -> list[int]:
-    """Groups in their order, each taken if it brings the total nearer to the target; the smallest if none does."""
+    """Take each group in order that brings the total nearer to the target; if none does, the smallest."""
     taken, total = [], 0
     for group in waiting:
         if total + sizes[group] / 2 <= target:
@@ -201,13 +206,13 @@ def _refuse_shared_groups(
     groups: Shaped[np.ndarray, " sample"], parts: dict[str, Int[np.ndarray, " _"]]
 ) -> None:
     names = list(parts)
-    for number, one in enumerate(names):
-        for other in names[number + 1 :]:
-            shared = np.intersect1d(groups[parts[one]], groups[parts[other]])
+    for number, first in enumerate(names):
+        for second in names[number + 1 :]:
+            shared = np.intersect1d(groups[parts[first]], groups[parts[second]])
             if len(shared):
                 raise InputError(
                     "groups",
                     "be in one part each",
-                    got=f"{shared[0]}, which is in {one} and in {other}",
-                    remedy="correct the split, or leave the group column out",
+                    got=f"{shared[0]}, which is in {first} and in {second}",
+                    remedy="correct the split, or leave out the group column",
                 )

@@ -1,4 +1,4 @@
-"""Local and global variance: how much of the data's variance goes with each factor, in small steps and on the whole."""
+"""Local and global variance of the data by factor: the variance of small steps, and the variance overall."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     import pandas
 
 AT_ONCE = 512
-"""Observations that are looked at together."""
+"""Number of observations that are processed together."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VarianceShares(AbstractStoredRecord, remedy="measure the shares again"):
-    """Variance of the data by factor, summed over values."""
+    """Variance of the data by factor, summed over the values of an observation."""
 
     factor_names: tuple[str, ...]
     local: Float[np.ndarray, " factor"]
-    """E‖∂x/∂w‖² Var(w), by one step of the factor."""
+    """Local variance E‖∂x/∂w‖² Var(w), from steps of one value of the factor."""
     overall: Float[np.ndarray, " factor"]
-    """Var(E[x|w]): the global variance."""
+    """Global variance Var(E[x|w])."""
     total: float
     """Variance of the observations."""
 
     @property
     def local_share(self) -> Float[np.ndarray, " factor"]:
-        """Shares of the factors in the local variance; they add up to 1."""
+        """Shares of the factors in the local variance, which add up to 1."""
         return _shares(self.local)
 
     @property
     def global_share(self) -> Float[np.ndarray, " factor"]:
-        """Shares of the factors in the global variance; they add up to 1."""
+        """Shares of the factors in the global variance, which add up to 1."""
         return _shares(self.overall)
 
     def to_frame(self) -> pandas.DataFrame:
@@ -59,33 +59,33 @@ def _shares(values: Float[np.ndarray, " factor"]) -> Float[np.ndarray, " factor"
 
 
 def variance_shares(data: AbstractDataset, n_samples: int | None = 2000, seed: int = 0) -> VarianceShares:
-    r"""Variance that goes with each factor, local and global.
+    r"""Compute the local and global variance that belongs to each factor.
 
     With factors w, uniform on a full grid,
 
     .. math:: \mathrm{local}_k = \mathbb{E} \|x(w + e_k) - x(w)\|^2 \, \mathrm{Var}(w_k), \qquad
               \mathrm{global}_k = \mathrm{tr}\, \mathrm{Var}(\mathbb{E}[x | w_k])
 
-    A step e_k changes factor k by one value; a cyclic factor goes from its last value to its first, others stop before
-    the end. A categorical factor has no steps: its local variance is ½ E‖x(v) − x(v')‖² over independent values v, v'
-    of it. For x linear in the factors, in any unit, both are the variance of each factor's part. A pattern that flips
-    sign from value to value has much local variance and little global variance.
+    A step e_k changes factor k by one value. A cyclic factor moves from its last value to its first; other factors have
+    no step from the last value. A categorical factor has no steps: its local variance is ½ E‖x(v) − x(v')‖² over
+    independent values v, v' of it. If x is linear in the factors, in any unit, both equal the variance of each factor's
+    part. A pattern that flips sign from value to value has much local variance and little global variance.
 
-    The global variance of a sample is estimated by pairs that share factor k and nothing else, whose covariance it is;
-    so it is right on average, and may be slightly negative where it is 0 (it is then set to 0). Of all observations
-    (``n_samples=None``) it is exact, by the mean at each value.
+    In a sample, the global variance is estimated as the covariance of pairs that share only factor k. This estimate is
+    unbiased and can be slightly negative if the true value is 0; it is then set to 0. With all observations
+    (``n_samples=None``) the global variance is exact, from the mean at each value.
 
-    Reference: zietlow2022 §4.2 and Fig. 4.1 have the idea; VAEs follow the local variance.
+    Reference: zietlow2022 §4.2 and Fig. 4.1 introduce the idea. VAEs follow the local variance.
 
     :param data: a full grid of discrete factors, or a variant of one.
-    :param n_samples: (default 2,000) observations drawn for each factor; None for all of the grid.
+    :param n_samples: (default 2,000) number of observations drawn for each factor; None for the whole grid.
     :param seed: (default 0) seed of the draws.
     """
     sizes = np.array(data.factor_sizes, dtype=np.int64)
     if not len(sizes) or (sizes < 1).any():
         raise InputError(
             problem=f"{data.name} has no grid of discrete factors, so one factor cannot be changed alone",
-            remedy="take a dataset whose factors are all known and discrete",
+            remedy="use a dataset whose factors are all known and discrete",
         )
     if n_samples is not None and (isinstance(n_samples, bool) or n_samples < 2):
         raise InputError("n_samples", "be an integer, at least 2, or None", got=f"{n_samples!r}")
@@ -95,7 +95,7 @@ def variance_shares(data: AbstractDataset, n_samples: int | None = 2000, seed: i
         if n_samples is None
         else random.integers(sizes, size=(n_samples, len(sizes)))
     )
-    data.index_of(base[:1])  # refused here where factors do not give an index
+    data.index_of(base[:1])  # raises an error early if factors do not determine an index
     mean, total = _moments(data, base)
     local, overall = np.zeros(len(sizes)), np.zeros(len(sizes))
     for k, kind in enumerate(data.factor_kinds):
@@ -120,7 +120,7 @@ def _parts(n: int) -> list[slice]:
 
 
 def _moments(data: AbstractDataset, base: Factors) -> tuple[Float[np.ndarray, " value"], float]:
-    """Mean of each value, and the sum of their variances."""
+    """Return the mean of each value and the sum of their variances."""
     sums, squares = np.zeros(data.n_features), np.zeros(data.n_features)
     for rows in _parts(len(base)):
         x = _values(data, base[rows])
@@ -135,9 +135,11 @@ def _local(
 ) -> float:
     size = data.factor_sizes[k]
     if kind == "categorical":
-        # Independent values: of all, every value against every other.
+        # Independent values: on the whole grid, every value is compared with every other.
         steps = range(1, size) if everything else [random.integers(size, size=len(base))]
-        chance = (size - 1) / size if everything else 1.0  # a value meets itself once in size draws
+        chance = (
+            (size - 1) / size if everything else 1.0
+        )  # independent values are equal with probability 1 / size
         square = np.mean([_square(data, base, k, (base[:, k] + step) % size) for step in steps])
         return float(square * chance / 2)
     if kind != "cyclic":
@@ -146,7 +148,7 @@ def _local(
 
 
 def _square(data: AbstractDataset, base: Factors, k: int, values: Int[np.ndarray, " sample"]) -> float:
-    """Mean square distance to observations with other values of factor k."""
+    """Return the mean squared distance to observations with other values of factor k."""
     other = base.copy()
     other[:, k] = values
     total = sum(
@@ -163,7 +165,7 @@ def _shared(
     mean: Float[np.ndarray, " value"],
     random: np.random.Generator,
 ) -> float:
-    """Covariance of observations that share factor k alone."""
+    """Return the covariance of observations that share only factor k."""
     other = random.integers(data.factor_sizes, size=base.shape)
     other[:, k] = base[:, k]
     products = sum(
@@ -174,7 +176,7 @@ def _shared(
 
 
 def _between(data: AbstractDataset, base: Factors, k: int, mean: Float[np.ndarray, " value"]) -> float:
-    """Variance of the means at each value, of a full grid."""
+    """Return the variance of the means at each value, on a full grid."""
     sums = np.zeros((data.factor_sizes[k], data.n_features))
     for rows in _parts(len(base)):
         np.add.at(sums, base[rows, k], _values(data, base[rows]))

@@ -1,1 +1,1 @@
-"""Models: encoder, decoder and prior, and the families they are made of."""
+"""Models: encoder, decoder and prior, and the families of their components."""

@@ -1,4 +1,4 @@
-"""The optimiser of models, adversaries and manipulations."""
+"""Optimiser of models, adversaries and manipulations."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _raw_step: Any = inspect.unwrap(torch.optim.Adam.step)
 
 
 class FusedAdam(torch.optim.Adam):
-    """PyTorch's fused Adam, bit for bit, without what it does for ``torch.compile``.
+    """PyTorch's fused Adam, bit for bit, without its support of ``torch.compile``.
 
-    PyTorch wraps the methods of its optimisers, for compiled programs, and to do so imports its compiler: over a second
-    of every process that trains, and a tenth of every step of a small net. Here the same methods are called unwrapped.
-    Hooks of steps are not called.
+    PyTorch wraps the methods of its optimisers for compiled programs, and imports its compiler to do so. This takes
+    over a second in every process that trains, and a tenth of every step of a small net. Here the same methods are
+    called unwrapped. Step hooks are not called.
 
-    :param parameters: what is trained.
+    :param parameters: parameters to train.
     :param lr: the learning rate.
-    :param betas: (default 0.9 and 0.999) how slowly the running means of gradients and their squares forget.
-    :param eps: (default 1e-8) added to the root of the second.
-    :param amsgrad: (default False) whether the largest mean of squares so far is used.
+    :param betas: (default 0.9 and 0.999) decay rates of the running means of gradients and their squares.
+    :param eps: (default 1e-8) constant added to the root of the running mean of squares.
+    :param amsgrad: (default False) if True, the largest mean of squares so far is used.
     """
 
     add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
@@ -42,7 +42,7 @@ class FusedAdam(torch.optim.Adam):
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
-        """Move the weights once, by the gradients that are there."""
+        """Update the weights once, with the current gradients."""
         _raw_step(self)
 
     step.hooked = True  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The effect of each latent on the decoder: the evidence that a latent is in use."""
+"""The effect of each latent on the decoder, the evidence that a latent is in use."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from polariscope.models.protocol import AbstractModel
 def decoder_effect(
     model: AbstractModel, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"], seed: int = 0
 ) -> Effect:
-    r"""Return the rise of the reconstruction loss when one latent is taken from another observation, and its error.
+    r"""Return the increase of the reconstruction loss if a latent is exchanged between observations, and its error.
 
     .. math:: e_j = \mathrm{E}\left[\log p(x \mid z) - \log p(x \mid \tilde z^{(j)})\right]
 
     in nats, with z ~ q(z|x) and :math:`\tilde z^{(j)}` the same with latent j of another observation. It is 0 if the
-    decoder ignores the latent, and also if the latent carries nothing about x: then the exchanged value is as good as
-    its own. Unlike the KL, it does not depend on the prior.
+    decoder ignores the latent, and also if the latent carries no information about x, since the exchanged value is then
+    as good as the original one. Unlike the KL, it does not depend on the prior.
 
-    Each observation lends its value to K others and borrows from K others, with K such that at most 1,000 exchanges are
-    made of each latent: few observations are exchanged more often. Exchanges that share an observation are correlated.
-    With :math:`a_i` and :math:`b_i` the mean rise over the exchanges in which observation i borrows and lends, and v
-    the variance of all rises, the mean over n observations has the variance
+    Each observation lends its value to K others and borrows from K others. K is chosen such that at most 1,000
+    exchanges are made of each latent, so a small sample is exchanged more often. Exchanges that share an observation
+    are correlated. With :math:`a_i` and :math:`b_i` the mean increase over the exchanges in which observation i borrows
+    and lends, and v the variance of all increases, the mean over n observations has the variance
     :math:`(\mathrm{Var}(a + b) - v / K) / n`.
 
     :param model: a model; without a decoder, or with fewer than three observations, the effect is empty.
     :param dataset: the data.
-    :param indices: observations, at best held out; if there are more than 1,000, a random 1,000 are used.
-    :param seed: (default 0) seed of the choice, of the draws and of the exchange.
+    :param indices: observations, preferably held-out; if there are more than 1,000, a random 1,000 are used.
+    :param seed: (default 0) seed of the selection, of the draws and of the exchange.
     """
     n = min(len(indices), MAX_OBSERVATIONS)
     if not model.has_decoder or n < 3:
@@ -42,36 +42,36 @@ def decoder_effect(
     # In this random order each observation borrows from the one before it, then from the one before that.
     sample = generator(seed, "effect").permutation(indices)[:n]
     codes = torch.from_numpy(
-        collect(model, dataset, sample, lambda seen: {"z": seen.draw(seed, "effect")})["z"]
+        collect(model, dataset, sample, lambda batch: {"z": batch.draw(seed, "effect")})["z"]
     )
-    # Up to half of the observations: no two exchange in both directions.
+    # At most half of the observations, so no two observations exchange in both directions.
     n_shifts = max(1, min(MAX_OBSERVATIONS // n, (n - 1) // 2))
     rises = np.zeros((n_shifts, n, codes.shape[1]))
     with inference_mode(model):
-        for seen in encode_batches(model, dataset, sample):
-            own = codes[seen.rows].to(model.device, model.dtype)
-            before = _log_density(model, own, seen.x)
+        for batch in encode_batches(model, dataset, sample):
+            z = codes[batch.rows].to(model.device, model.dtype)
+            before = _log_density(model, z, batch.x)
             for shift in range(n_shifts):
-                lenders = (np.arange(n)[seen.rows] - shift - 1) % n
-                other = codes[lenders].to(model.device, model.dtype)
+                lenders = (np.arange(n)[batch.rows] - shift - 1) % n
+                lent = codes[lenders].to(model.device, model.dtype)
                 for latent in range(codes.shape[1]):
-                    moved = own.clone()
-                    moved[:, latent] = other[:, latent]
-                    rise = before - _log_density(model, moved, seen.x)
-                    rises[shift, seen.rows, latent] = rise.cpu().numpy()
+                    exchanged = z.clone()
+                    exchanged[:, latent] = lent[:, latent]
+                    rise = before - _log_density(model, exchanged, batch.x)
+                    rises[shift, batch.rows, latent] = rise.cpu().numpy()
     return Effect(tuple(rises.mean(axis=(0, 1)).tolist()), tuple(standard_errors(rises).tolist()))
 
 
 def standard_errors(rises: Float[np.ndarray, "shift sample latent"]) -> Float[np.ndarray, " latent"]:
-    """Return the standard error of the mean rise of each latent.
+    """Return the standard error of the mean increase of each latent.
 
-    :param rises: those of observation i with the value of observation i − k − 1 at ``[k, i]``.
+    :param rises: increases, with that of observation i with the value of observation i − k − 1 at ``[k, i]``.
     """
     n_shifts, n, _ = rises.shape
     borrowed = rises.mean(axis=0)
     lent = np.mean([np.roll(rise, -shift - 1, axis=0) for shift, rise in enumerate(rises)], axis=0)
     total = (borrowed + lent).var(axis=0, ddof=1) - rises.var(axis=(0, 1)) / n_shifts
-    # The estimate of the correlations is noisy; without them the variance would be that of the first term.
+    # The estimate of the correlations is noisy, so the variance is at least that of independent exchanges.
     return np.sqrt(np.maximum(total, borrowed.var(axis=0, ddof=1)) / n)
 
 

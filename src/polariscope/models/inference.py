@@ -1,8 +1,8 @@
-"""The one loop that runs a network without training it: observations through an encoder, in batches.
+"""The loop that runs a network without training it: observations through an encoder, in batches.
 
-Everything that looks at a model uses it: representation, layers, geometry, sizing, estimator. The noise of a sample is
-a function of its index and the seed (:func:`polariscope.core.seeds.normals`), so results do not depend on how
-samples are put together; only rounding does.
+Every analysis of a model uses it: representation, layers, geometry, sizing, estimator. The noise of a sample is a
+function of its index and the seed (:func:`polariscope.core.seeds.normals`), so results do not depend on the batches,
+except for rounding.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from polariscope.models.posteriors import AbstractPosteriorDistribution, kl
 from polariscope.models.protocol import AbstractModel, ModelLike
 
 VALUES = 2**21
-"""Numbers of observations that are in a network at once: half a thousand images of 64 × 64 pixels."""
-SMALLEST, LARGEST = 16, 1024
-"""Fewest and most observations in a batch."""
+"""Number of values that are in a network at once: about 500 images of 64 × 64 pixels."""
+MIN_BATCH, MAX_BATCH = 16, 1024
+"""Minimum and maximum number of observations in a batch."""
 
 Progress = Callable[[int, int], None]
-"""Told how many observations are done, and of how many."""
+"""Function that is called with the number of observations done and their total number."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedBatch:
-    """A batch of observations and what the encoder makes of them."""
+    """A batch of observations and their posteriors."""
 
     rows: slice
-    """Which of the observations asked for these are."""
+    """Rows of the batch among the requested observations."""
     indices: Int[np.ndarray, " sample"]
     """Their indices in the dataset."""
     x: Float[Tensor, "sample *shape"]
@@ -48,23 +48,23 @@ class EncodedBatch:
     posterior: AbstractPosteriorDistribution
 
     def draw(self, seed: int, *names: object) -> Float[Tensor, "sample latent"]:
-        """One draw of each posterior, by noise of the stream ``names``."""
+        """Draw once from each posterior, with noise of the stream ``names``."""
         mean = self.posterior.mean
         noise = normals(seed, *names, indices=self.indices, width=mean.shape[1])
         return self.posterior.at(torch.from_numpy(noise).to(device=mean.device, dtype=mean.dtype))
 
 
 def batch_size(n_features: int) -> int:
-    """Observations in a batch, from the size of one: bounded memory, and the same on every machine.
+    """Return the number of observations in a batch of bounded memory, which is the same on every machine.
 
     >>> batch_size(64 * 64), batch_size(10), batch_size(10**6)
     (512, 1024, 16)
     """
-    return max(SMALLEST, min(LARGEST, VALUES // max(1, n_features)))
+    return max(MIN_BATCH, min(MAX_BATCH, VALUES // max(1, n_features)))
 
 
 def chunks(n_rows: int, size: int) -> Iterator[slice]:
-    """Consecutive slices of so many rows.
+    """Yield consecutive slices of ``size`` rows.
 
     >>> list(chunks(5, 2))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -75,9 +75,9 @@ def chunks(n_rows: int, size: int) -> Iterator[slice]:
 
 @contextlib.contextmanager
 def evaluating(model: ModelLike) -> Iterator[None]:
-    """Inside, a module and all in it are in evaluation mode, where the rows of a batch do not depend on each other.
+    """Set a module and all its parts to evaluation mode, in which the rows of a batch do not depend on each other.
 
-    Afterwards each part is in the mode it was in.
+    Afterwards each part returns to its previous mode.
     """
     modes = [(part, part.training) for part in model.modules()] if isinstance(model, nn.Module) else []
     for part, _ in modes:
@@ -91,7 +91,7 @@ def evaluating(model: ModelLike) -> Iterator[None]:
 
 @contextlib.contextmanager
 def inference_mode(model: ModelLike) -> Iterator[None]:
-    """Inside, a module is in evaluation mode and no gradients are computed."""
+    """Set a module to evaluation mode and compute no gradients."""
     with torch.inference_mode(), evaluating(model):
         yield
 
@@ -104,18 +104,18 @@ def encode_batches(
     values: Float[np.ndarray, "sample *shape"] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[EncodedBatch]:
-    """Batches of observations through the encoder; to be read inside :func:`inference_mode`.
+    """Encode observations in batches; iterate inside :func:`inference_mode`.
 
-    :param values: (default: those of the dataset) observations that stand in for those at ``indices``.
-    :param progress: told after each batch how far it is.
+    :param values: (default: those of the dataset) observations that replace those at ``indices``.
+    :param progress: function that is called after each batch.
     """
     for rows in chunks(len(indices), batch_size(dataset.n_features)):
-        yield _see(model, dataset, indices, rows, values)
+        yield _encode(model, dataset, indices, rows, values)
         if progress is not None:
             progress(rows.stop, len(indices))
 
 
-def _see(
+def _encode(
     model: AbstractModel,
     dataset: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
@@ -123,12 +123,12 @@ def _see(
     values: Float[np.ndarray, "sample *shape"] | None,
 ) -> EncodedBatch:
     batch_indices = indices[rows]
-    seen = dataset.values(batch_indices) if values is None else values[rows]
+    observations = dataset.values(batch_indices) if values is None else values[rows]
     if model.needs_counts and not dataset.is_counts:
         from polariscope.data.counts import refuse_non_counts
 
-        refuse_non_counts(seen)
-    x = model.place(torch.from_numpy(seen))
+        refuse_non_counts(observations)
+    x = model.place(torch.from_numpy(observations))
     auxiliary = auxiliary_of(model, dataset, batch_indices)
     return EncodedBatch(rows, batch_indices, x, auxiliary, model.encode(x, auxiliary))
 
@@ -143,12 +143,12 @@ def collect(
     values: Float[np.ndarray, "sample *shape"] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, np.ndarray]:
-    """What ``compute`` gives for each batch, put together in arrays with a row for each observation.
+    """Apply ``compute`` to each batch and join the results in arrays with a row for each observation.
 
-    A batch that a device has no memory for is halved, which changes nothing but rounding.
+    If a batch exceeds the memory of the device, it is halved, which changes only rounding.
 
-    :param make: (default: float32 in memory) makes an array of a shape, to keep large ones elsewhere.
-    :param values: as in :func:`look`, like ``progress``.
+    :param make: (default: float32 in memory) function that creates an array of a shape, for example on disk.
+    :param values: as in :func:`encode_batches`, like ``progress``.
     """
     arrays: dict[str, np.ndarray] = {}
 
@@ -163,7 +163,7 @@ def collect(
         while waiting:
             rows = waiting.pop()
             try:
-                columns = compute(_see(model, dataset, indices, rows, values))
+                columns = compute(_encode(model, dataset, indices, rows, values))
             except torch.OutOfMemoryError:
                 if rows.stop - rows.start == 1:
                     raise
@@ -180,7 +180,7 @@ def collect(
 def decode_codes(
     model: AbstractModel, codes: Float[np.ndarray, "sample latent"]
 ) -> Float[np.ndarray, "sample *shape"]:
-    """The decoder's mean at each code, float32."""
+    """Return the decoder's mean at each code, float32."""
     outputs = []
     with inference_mode(model):
         for rows in chunks(len(codes), batch_size(int(np.prod(model.shape)))):
@@ -192,10 +192,10 @@ def decode_codes(
 def draw_prior(
     model: AbstractModel, n_draws: int, seed: int
 ) -> tuple[Float[np.ndarray, "draw latent"], Float[np.ndarray, " draw"]] | None:
-    """Draws of the prior and log p(z) at each, float64; None for a prior that depends on the sample.
+    """Draw from the prior and return the draws and log p(z), float64; None if the prior depends on the sample.
 
-    :param model: whose prior it is; it stays as it is.
-    :param n_draws: how many.
+    :param model: model with the prior, which is not changed.
+    :param n_draws: number of draws.
     :param seed: seed of the draws.
     """
     if model.n_auxiliary:
@@ -215,27 +215,27 @@ def represent(
     progress: Progress | None = None,
     watch: Callable[[EncodedBatch], None] | None = None,
 ) -> Representation:
-    """Mean, variance and one draw of the posterior of each of these observations.
+    """Return mean, variance and one draw of the posterior of each observation.
 
-    :param model: a model; :func:`polariscope.wrap` makes one of any function or module.
+    :param model: a model; :func:`polariscope.wrap` creates one from any function or module.
     :param seed: seed of the draws.
-    :param watch: (default None) shown every batch as it passes, to look at more than the posterior; a batch for
-        which there was no memory is shown again in halves.
+    :param watch: (default None) function that is called with every batch, for results besides the posterior. A batch
+        that exceeded the memory is passed again in halves.
     """
     check_shape(model, dataset)
 
-    def compute(seen: EncodedBatch) -> dict[str, Tensor]:
-        q, prior, z = seen.posterior, model.prior.given(seen.auxiliary), seen.draw(seed, "sampled")
+    def compute(batch: EncodedBatch) -> dict[str, Tensor]:
+        q, prior, z = batch.posterior, model.prior.given(batch.auxiliary), batch.draw(seed, "sampled")
         columns = {"mean": q.mean, "variance": q.variance, "sampled": z}
         if model.has_density:
             columns["rate"] = kl(q, prior, z)
         if not model.is_diagonal:
             columns["covariance"] = q.covariance
         normal = prior.normal()
-        if seen.auxiliary is not None and normal is not None:
+        if batch.auxiliary is not None and normal is not None:
             columns |= {"prior_mean": normal[0], "prior_variance": torch.exp(normal[1])}
         if watch is not None:
-            watch(seen)
+            watch(batch)
         return columns
 
     arrays = collect(model, dataset, indices, compute, progress=progress)
@@ -244,7 +244,7 @@ def represent(
 
 
 def check_shape(model: AbstractModel, dataset: AbstractDataset) -> None:
-    """Refuse data of another shape than the model takes."""
+    """Raise an error if data do not have the shape that the model was trained on."""
     if model.shape and tuple(dataset.shape) != model.shape:
         raise InputError(
             problem=f"the model was trained on observations of shape {model.shape}",
@@ -254,11 +254,11 @@ def check_shape(model: AbstractModel, dataset: AbstractDataset) -> None:
 
 
 def _prior_fields(model: AbstractModel) -> dict[str, Any]:
-    """What passive means; a conditional prior's moments were collected sample by sample."""
+    """Return the fields about the prior; the moments of a conditional prior are collected for each sample instead."""
     fields: dict[str, Any] = {
         "meaning_of_passive": model.prior.meaning_of_passive,
         "prior_is_factorised": model.prior.is_factorised,
-        "variance_is_exact": model.knows_its_variance,
+        "variance_is_exact": model.has_exact_variance,
     }
     if not model.n_auxiliary:
         mean, variance = (part.detach().float().cpu().numpy() for part in model.prior.passive_shape())
@@ -290,7 +290,7 @@ def _assemble(
 def auxiliary_of(
     model: AbstractModel, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
 ) -> Float[Tensor, "sample auxiliary"] | None:
-    """What encoder and prior are given beside the observations, on the model's device; mostly nothing."""
+    """Return the auxiliary input of encoder and prior on the model's device; None for most models."""
     if not model.n_auxiliary:
         return None
     return auxiliary_values(dataset, indices).to(model.device, model.dtype)
@@ -299,15 +299,15 @@ def auxiliary_of(
 def auxiliary_values(
     data: AbstractDataset, indices: Int[np.ndarray, " sample"]
 ) -> Float[Tensor, "sample factor"]:
-    """The factors as floats; those of n values 0 … n − 1 are divided by n − 1, so they lie in [0, 1].
+    """Return the factors as floats; factors with values 0 … n − 1 are divided by n − 1, so they lie in [0, 1].
 
-    The published iVAE code passes raw factor values; the scale only changes the first layer's weights, and
-    raw indices up to 39 beside a categorical 0–2 make it start badly conditioned.
+    The published iVAE code passes raw factor values. The scale only changes the weights of the first layer, but raw
+    indices up to 39 next to a categorical factor 0–2 make the initial problem badly conditioned.
     """
     if not data.factor_names:
         raise InputError(
             problem=f"{data.name} has no factors or labels to condition on",
-            remedy="give it factors when you make it",
+            remedy="pass factors when you create it",
         )
     factors = data.factors(indices).astype(np.float32)
     sizes = np.array([max(size - 1, 1) for size in data.factor_sizes], dtype=np.float32)
@@ -317,7 +317,7 @@ def auxiliary_values(
 def choose_observations(
     model: ModelLike, data: DataLike, n_samples: int | None, seed: int
 ) -> tuple[AbstractDataset, Int[np.ndarray, " sample"]]:
-    """The dataset (or array as one) and ``n_samples`` of its indices, drawn without replacement; None: all."""
+    """Return data as a dataset and ``n_samples`` of its indices, drawn without replacement; None for all."""
     if not isinstance(model, AbstractModel):
         raise InputError(
             "model",
@@ -346,7 +346,7 @@ def choose_observations(
 
 
 def _as_dataset(model: AbstractModel, array: Any) -> AbstractDataset:
-    """An array as data are: images of bytes divided by 255, those of floats in [0, 1] or refused."""
+    """Convert an array to a dataset: bytes of images are divided by 255; floats must lie in [0, 1]."""
     from polariscope.data.own.arrays import from_arrays
 
     shape = model.shape

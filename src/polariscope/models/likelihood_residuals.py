@@ -1,4 +1,4 @@
-"""Residuals of observations against the likelihood of a model."""
+"""Residuals of observations under the likelihood of a model."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from polariscope.models.model import Model
 from polariscope.models.protocol import AbstractModel
 
 MAX_VALUES = 2**19
-"""Values that are looked at; of wide observations, some columns at random."""
+"""Maximum number of values that are checked; a random subset of columns is used for wide observations."""
 MIN_SHARE = 0.1
-"""Least mean of a count relative to the mean of its column, where a density gave the mean."""
+"""Minimum mean of a count relative to the mean of its column, if a density predicted the mean."""
 SMALLEST_PROBABILITY = 1e-12
-"""Probability of a whole number under a density, below which rounding decides."""
+"""Probability of an integer under a density below which rounding dominates."""
 MIN_OBSERVATIONS = 20
-"""Observations below which nothing is said."""
+"""Minimum number of observations for a result."""
 
 
 def likelihood_fit(
@@ -46,15 +46,16 @@ def likelihood_fit(
 ) -> LikelihoodFit:
     """Return dispersion and calibration of observations under p(x|z), with z drawn from the posterior.
 
-    If the model were right and its posterior exact, x would be a draw from p(x|z) for such a z. At the posterior mean,
-    which was inferred from x, residuals would be too small. Counts get F(x − 1) + u (F(x) − F(x − 1)) with a uniform u.
+    If the model and its posterior were exact, x would be a draw from p(x|z) for such a z. At the posterior mean, which
+    was inferred from x, residuals would be too small. Counts are mapped to F(x − 1) + u (F(x) − F(x − 1)) with a
+    uniform u.
 
-    :param model: a model; one of another library, or without a decoder, is not checked.
+    :param model: a model; models of other libraries, and models without a decoder, are not checked.
     :param dataset: the data.
-    :param indices: observations, at best held out; if there are more than 1,000, a random 1,000 are used.
-    :param seed: (default 0) seed of the choices and draws.
-    :param source: (default "given") where the observations come from.
-    :param suitable: (default "") the likelihood that the values call for, if they are counts or all 0 and 1.
+    :param indices: observations, preferably held-out; if there are more than 1,000, a random 1,000 are used.
+    :param seed: (default 0) seed of the selection and of the draws.
+    :param source: (default "given") source of the observations.
+    :param suitable: (default "") the likelihood that suits the values, if they are counts or all 0 and 1.
     """
     n = min(len(indices), MAX_OBSERVATIONS)
     if not isinstance(model, Model) or not model.has_decoder or n < MIN_OBSERVATIONS:
@@ -66,31 +67,32 @@ def likelihood_fit(
     unit = _units(dataset)[columns.numpy()]
     parts: list[_Part] = []
     with inference_mode(model):
-        for seen in encode_batches(model, dataset, sample):
-            z = seen.draw(seed, "likelihood fit").to(model.dtype)
-            p = model.decode(z).like(seen.x).at(columns.to(model.device))
+        for batch in encode_batches(model, dataset, sample):
+            z = batch.draw(seed, "likelihood fit").to(model.dtype)
+            p = model.decode(z).like(batch.x).at(columns.to(model.device))
             if p is None:
                 return LikelihoodFit()
-            x, mean = seen.x.double().cpu().numpy(), model.decode(z).like(seen.x).mean.double().cpu().numpy()
-            owned = (dataset.inverse(each).reshape(len(x), -1)[:, columns.numpy()] for each in (x, mean))
+            x = batch.x.double().cpu().numpy()
+            mean = model.decode(z).like(batch.x).mean.double().cpu().numpy()
+            originals = (dataset.inverse(each).reshape(len(x), -1)[:, columns.numpy()] for each in (x, mean))
             parts.append(
-                _Part(p, seen.x.flatten(1)[:, columns.to(model.device)], *map(torch.from_numpy, owned))
+                _Part(p, batch.x.flatten(1)[:, columns.to(model.device)], *map(torch.from_numpy, originals))
             )
         return _fit(model, parts, unit, rng, source, suitable)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Part:
-    """A batch: its likelihood, its values, and values and means in the units of their owner."""
+    """A batch: its likelihood, its values, and values and means in the original units of the data."""
 
     p: AbstractLikelihoodDistribution
     x: Float[Tensor, "sample value"]
-    owned_x: Float[Tensor, "sample value"]
-    owned_mean: Float[Tensor, "sample value"]
+    original_x: Float[Tensor, "sample value"]
+    original_mean: Float[Tensor, "sample value"]
 
 
 def _units(dataset: AbstractDataset) -> Float[np.ndarray, " value"]:
-    """Return the owner's unit of each value, in the units of the model."""
+    """Return the original unit of each value, in the units of the model."""
     zero, one = (np.full((1, *dataset.shape), number, dtype=np.float64) for number in (0.0, 1.0))
     return 1 / (dataset.inverse(one) - dataset.inverse(zero)).reshape(-1)
 
@@ -133,39 +135,41 @@ def _fit(
 
 
 def _by_values(name: str, parts: list[_Part], unit: Float[Tensor, " value"]) -> Rival | None:
-    """Compare a density of whole numbers with a likelihood of such numbers: probabilities of x − ½ to x + ½.
+    """Compare a density with a likelihood of integers, by the density's probability of x − ½ to x + ½.
 
-    A density can have negative means. Means are at least a tenth of their column's, as a model of counts would have it.
+    A density can have negative means. Means are clipped at a tenth of their column's mean, which a model of counts
+    could predict.
     """
     x, mean = (
-        torch.cat(each) for each in zip(*((one.owned_x, one.owned_mean) for one in parts), strict=True)
+        torch.cat(each)
+        for each in zip(*((part.original_x, part.original_mean) for part in parts), strict=True)
     )
-    least = MIN_SHARE * x.mean(0)
-    residuals, gains, parameter = Residuals.of(x.numpy(), torch.maximum(mean, least).numpy()), [], 0.0
+    min_mean = MIN_SHARE * x.mean(0)
+    residuals, gains, parameter = Residuals.of(x.numpy(), torch.maximum(mean, min_mean).numpy()), [], 0.0
     for part in parts:
-        fitted = family[name].fitted_to(torch.maximum(part.owned_mean, least), residuals)
+        fitted = family[name].fitted_to(torch.maximum(part.original_mean, min_mean), residuals)
         if fitted is None:
             return None
-        parameter, other = fitted
+        parameter, rival = fitted
         half, noise = (unit / 2).to(part.x), torch.zeros_like(part.x)
         above, below = (part.p.transform(part.x + side * half, noise) for side in (1, -1))
         assert above is not None
         assert below is not None
-        own = torch.log((above - below).double().clamp(min=SMALLEST_PROBABILITY)).sum(1)
-        gains.append((other.log_density(part.owned_x.round()) - own.cpu()).numpy())
+        log_probability = torch.log((above - below).double().clamp(min=SMALLEST_PROBABILITY)).sum(1)
+        gains.append((rival.log_density(part.original_x.round()) - log_probability.cpu()).numpy())
     reason: RivalReason = "counts" if family[name].needs_counts else "binary"
     return _rival(name, reason, parameter, gains)
 
 
 def _by_dispersion(name: str, parts: list[_Part], residuals: Residuals) -> Rival | None:
-    """Compare a likelihood with the one that it leaves to residuals of another size."""
+    """Compare a likelihood with its rival for residuals of another size."""
     gains, parameter = [], 0.0
     for part in parts:
         fitted = family[name].fitted_to(part.p.mean, residuals) if name else None
         if fitted is None:
             return None
-        parameter, other = fitted
-        gains.append((other.log_density(part.x) - part.p.log_density(part.x)).double().cpu().numpy())
+        parameter, rival = fitted
+        gains.append((rival.log_density(part.x) - part.p.log_density(part.x)).double().cpu().numpy())
     return _rival(name, "dispersion", parameter, gains)
 
 

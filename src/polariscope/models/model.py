@@ -1,4 +1,4 @@
-"""A model: encoder, decoder and prior, made from a blueprint and stored with it on disk."""
+"""A model: encoder, decoder and prior, built from a blueprint and stored with it on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Blueprint:
-    """Everything needed to build a model of the right shape; its weights are separate."""
+    """Everything needed to build a model of the right shape, except for its weights."""
 
     net: AbstractNet
     posterior: AbstractPosterior
@@ -39,11 +39,11 @@ class Blueprint:
     shape: tuple[int, ...]
     initialisation: Initialisation = "glorot"
     n_auxiliary: int = 0
-    """Width of the auxiliary variable u that encoder and prior see beside x; 0: there is none."""
+    """Width of the auxiliary variable u that encoder and prior receive besides x; 0 if there is none."""
     decodes: bool = True
-    """Whether there is a decoder; contrastive models and classifiers have none."""
+    """If True, there is a decoder; contrastive models and classifiers have none."""
     normalises: bool = False
-    """Whether batch norm follows every hidden layer of the decoder, as in a generator."""
+    """If True, batch norm follows every hidden layer of the decoder, as in a generator."""
 
     def __post_init__(self) -> None:
         if self.n_latents < 1:
@@ -52,7 +52,7 @@ class Blueprint:
         self.prior.check(self.n_latents)
 
     def describe(self) -> dict[str, Any]:
-        """JSON record; :meth:`from_record` is its inverse. ``normalises`` is newer than some and left out if off."""
+        """Return a JSON record, the inverse of :meth:`from_record`; ``normalises`` is left out if False, as before."""
         return {
             "net": describe_concept(net, self.net),
             "posterior": describe_concept(posterior, self.posterior),
@@ -82,7 +82,7 @@ class Blueprint:
         )
 
     def build(self, seed: int, data: AbstractDataset | None = None) -> Model:
-        """A model with fresh weights drawn from ``seed``; ``data`` for priors that start from it."""
+        """Build a model with new weights drawn from ``seed``; ``data`` is for priors that are initialised from it."""
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
             model = Model(self, data, torch.Generator().manual_seed(derive(seed, "prior")))
         weights = torch.Generator().manual_seed(derive(seed, "weights"))
@@ -117,7 +117,7 @@ class Decoder(nn.Module):
 
 
 class Model(AbstractModel):
-    """A variational autoencoder: ``encode`` gives q(z|x), ``decode`` gives p(x|z), ``prior`` is p(z)."""
+    """A variational autoencoder: ``encode`` returns q(z|x), ``decode`` returns p(x|z), ``prior`` is p(z)."""
 
     def __init__(
         self, blueprint: Blueprint, data: AbstractDataset | None, generator: torch.Generator
@@ -126,7 +126,7 @@ class Model(AbstractModel):
         self.blueprint = blueprint
         b = blueprint
         self.n_auxiliary = b.n_auxiliary
-        self.knows_its_variance = True
+        self.has_exact_variance = True
         self.has_density = b.posterior.has_density
         self.is_diagonal = b.posterior.is_diagonal
         self.needs_counts = b.likelihood.needs_counts
@@ -145,7 +145,7 @@ class Model(AbstractModel):
 
             add_batch_norm(self.decoder.trunk)
         self.prior = b.prior.build(b.n_latents, data, b.n_auxiliary, generator)
-        # Moves with the weights: to ask these for device and type walks through all modules, several times a step.
+        # A buffer that moves with the weights: reading device and type from these would walk through all modules.
         self.anchor: Tensor
         self.register_buffer("anchor", torch.empty(0), persistent=False)
 
@@ -172,29 +172,29 @@ class Model(AbstractModel):
     def encode(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
     ) -> AbstractPosteriorDistribution:
-        """q(z|x), or q(z|x, u) with an auxiliary variable, for observations scaled as ``values`` are."""
+        """Return q(z|x), or q(z|x, u) with an auxiliary variable, for observations in the units of ``values``."""
         n_auxiliary = 0 if auxiliary is None else auxiliary.shape[1]
         if n_auxiliary != self.blueprint.n_auxiliary:
             raise InputError(
-                problem=f"the model takes {self.blueprint.n_auxiliary} auxiliary values per sample",
+                problem=f"the model requires {self.blueprint.n_auxiliary} auxiliary values per sample",
                 got=n_auxiliary,
             )
         if tuple(x.shape[1:]) != self.blueprint.shape:
             raise InputError(
-                problem=f"the model takes observations of shape {self.blueprint.shape}",
+                problem=f"the model requires observations of shape {self.blueprint.shape}",
                 got=f"{tuple(x.shape[1:])}",
             )
         return self.encoder(self.blueprint.likelihood.encoder_input(x), auxiliary)
 
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
-        """p(x|z) for a batch of latents."""
+        """Return p(x|z) for a batch of latents."""
         if self.decoder is None:
             raise InputError(problem="this model has no decoder: its objective trains an encoder only")
         return self.decoder(z)
 
     @property
     def gamma(self) -> float | None:
-        """The decoder's variance γ now, where it is one number for all values; else None."""
+        """The decoder's current variance γ if it is one number for all values, otherwise None."""
         return None if self.decoder is None else self.blueprint.likelihood.gamma_of(self.decoder.head)
 
     def to_device(self, device: str | torch.device) -> Model:
@@ -204,7 +204,7 @@ class Model(AbstractModel):
         return self
 
     def place(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
-        """A batch on the model's device, in its type and in the memory layout its convolutions prefer."""
+        """Move a batch to the model's device, type and preferred memory layout."""
         layout = torch.channels_last if x.ndim == 4 else torch.contiguous_format
         return x.to(device=self.device, dtype=self.dtype, memory_format=layout)
 
@@ -214,11 +214,11 @@ class Model(AbstractModel):
         noise: Float[Tensor, "sample latent"],
         auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
     ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
-        """Name and activation of every layer in network order.
+        """Yield name and activation of every layer in network order.
 
-        ``input``, ``encoder/1`` …, ``mean``, ``variance``, ``sampled``, ``decoder/1`` …; the last decoder layer
-        is the raw output (logits for a Bernoulli likelihood). The names are :attr:`layer_names`; the sampled layer is
-        the posterior at standard normal ``noise``.
+        The names are :attr:`layer_names`: ``input``, ``encoder/1`` …, ``mean``, ``variance``, ``sampled``,
+        ``decoder/1`` …. The last decoder layer is the raw output (logits for a Bernoulli likelihood). The sampled layer
+        is the posterior at standard normal ``noise``.
         """
         yield "input", x
         features = self.blueprint.likelihood.encoder_input(x)
@@ -244,17 +244,17 @@ class Model(AbstractModel):
 
     @property
     def digest(self) -> str:
-        """Hash of the architecture and the weights: equal digests, equal functions."""
+        """Hash of the architecture and the weights: models with equal digests compute equal functions."""
         return files.digest([self.blueprint.describe(), files.digest_tensors(self.state_dict())])
 
     def save(
         self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: Recordable
     ) -> None:
-        """Write a safetensors file that :func:`read_model` reads; ``step`` is how long it was trained.
+        """Write a safetensors file that :func:`read_model` reads.
 
-        :param guard: (default None) called right before the file gets its name.
-
-        :param about: further words for the file's header, values of JSON.
+        :param step: (default None) number of training steps.
+        :param guard: (default None) function that is called right before the file gets its name.
+        :param about: further JSON values for the file's header.
         """
         metadata = {"blueprint": self.blueprint.describe(), "step": step, "polariscope": __version__, **about}
         if self.units:
@@ -263,7 +263,7 @@ class Model(AbstractModel):
 
 
 def read_model(file: Path, device: str = "cpu") -> Model:
-    """A model from the file that :meth:`Model.save` wrote; loading never runs code from the file."""
+    """Read a model from the file that :meth:`Model.save` wrote; loading never runs code from the file."""
     tensors, metadata = files.read_tensors(file)
     try:
         model = Blueprint.from_record(metadata["blueprint"]).build(seed=0)

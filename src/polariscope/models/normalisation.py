@@ -1,8 +1,8 @@
-"""Layers that keep activations or weights at a fixed scale: batch norm and spectral norm.
+"""Layers that normalise activations or weights: batch norm and spectral norm.
 
-Both carry numbers that follow the training and have no gradient: running moments, and singular vectors. Taking a loss
-changes none of them, so a loss can be taken again, or only looked at. They move once a step, by
-:meth:`AbstractNormalisation.advance`.
+Both have state without gradient that follows the training: running moments, and singular vectors. Computing a loss
+does not change this state, so a loss can be computed repeatedly. :meth:`AbstractNormalisation.advance` updates it once
+per step.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from polariscope.core.errors import InputError
 from polariscope.models.nets import Trunk
 
 EPSILON = 1e-5
-"""Added to the variances of batch norm."""
+"""Constant added to the variances of batch norm."""
 MOMENTUM = 0.1
-"""Share of a batch's moments in the running ones."""
+"""Weight of a batch's moments in the running ones."""
 ITERATIONS = 5
-"""Steps of the power method for each step of training."""
+"""Iterations of the power method per training step."""
 
 
 class AbstractNormalisation(nn.Module, abc.ABC):
-    """A layer with numbers that follow the training without a gradient."""
+    """A layer with state that follows the training without a gradient."""
 
     @abc.abstractmethod
     def advance(self) -> None:
-        """Let these numbers follow the step of training that was just made."""
+        """Update the state after a training step."""
 
 
 class BatchNorm(AbstractNormalisation):
-    r"""Every unit, or channel, at mean b and variance g² over the batch.
+    r"""Normalisation of every unit, or channel, to mean b and variance g² over the batch.
 
     .. math:: y_c = g_c \, \frac{x_c - m_c}{\sqrt{v_c + \epsilon}} + b_c
 
     In training mode m and v are the mean and the variance over the batch and, for images, over the pixels. In
     evaluation mode they are running averages of those, so an output does not depend on the rest of its batch. Each step
-    moves the averages a tenth of the way; their variances have n − 1 in the denominator.
+    moves the averages a tenth of the way. The running variances have n − 1 in the denominator.
 
     Reference: Ioffe & Szegedy, Batch Normalization (ioffe2015).
 
-    :param n_units: units or channels, the second axis of the input
+    :param n_units: number of units or channels, the second axis of the input
     """
 
     mean: Tensor
@@ -56,17 +56,17 @@ class BatchNorm(AbstractNormalisation):
     def __init__(self, n_units: int) -> None:
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(n_units)), nn.Parameter(torch.zeros(n_units))
-        for front, is_kept in (("", True), ("batch_", False)):
-            self.register_buffer(f"{front}mean", torch.zeros(n_units), persistent=is_kept)
-            self.register_buffer(f"{front}variance", torch.ones(n_units), persistent=is_kept)
+        for prefix, is_persistent in (("", True), ("batch_", False)):
+            self.register_buffer(f"{prefix}mean", torch.zeros(n_units), persistent=is_persistent)
+            self.register_buffer(f"{prefix}variance", torch.ones(n_units), persistent=is_persistent)
 
     def forward(self, x: Float[Tensor, "sample unit *pixels"]) -> Float[Tensor, "sample unit *pixels"]:
-        trained = (self.weight, self.bias)
+        affine = (self.weight, self.bias)
         if not self.training:
-            return functional.batch_norm(x, self.mean, self.variance, *trained, eps=EPSILON)
-        # With a momentum of 1 PyTorch leaves the moments of this very batch in the tensors it is given.
+            return functional.batch_norm(x, self.mean, self.variance, *affine, eps=EPSILON)
+        # With a momentum of 1, PyTorch writes the moments of this batch into the tensors that it receives.
         return functional.batch_norm(
-            x, self.batch_mean, self.batch_variance, *trained, training=True, momentum=1.0, eps=EPSILON
+            x, self.batch_mean, self.batch_variance, *affine, training=True, momentum=1.0, eps=EPSILON
         )
 
     @torch.no_grad()
@@ -80,15 +80,15 @@ class SpectralNorm(AbstractNormalisation):
 
     .. math:: \bar W = W / \sigma, \qquad \sigma = u^\top W v
 
-    with W as a matrix of outputs by everything else, and u, v its leading singular vectors. They are exact when the
-    layer is made. Afterwards five steps of the power method for each step of training, v ∝ Wᵀu and u ∝ Wv, keep them
-    close. σ is part of the gradient, u and v are constants: at the exact vectors that is the derivative of σ.
+    with W as a matrix of outputs by all inputs, and its leading singular vectors u, v. They are exact when the layer is
+    created. Afterwards, five steps of the power method per training step, v ∝ Wᵀu and u ∝ Wv, keep them close. The
+    gradient includes σ but treats u and v as constants; at the exact vectors this is the derivative of σ.
 
-    Reference: Miyato et al., Spectral Normalization for Generative Adversarial Networks (miyato2018). Ours: the exact
-    start, where they take random vectors, and five steps, where they take one for each use of the layer: while large
-    rates turn fresh weights, one lags behind by a third.
+    Reference: Miyato et al., Spectral Normalization for Generative Adversarial Networks (miyato2018). Differences: the
+    exact start instead of random vectors, and five steps instead of one for each use of the layer. With large learning
+    rates and new weights, a single step lags behind by a third.
 
-    :param layer: an affine map, whose weights are already drawn
+    :param layer: an affine map with initialised weights
     """
 
     left: Tensor
@@ -104,7 +104,7 @@ class SpectralNorm(AbstractNormalisation):
 
     @property
     def norm(self) -> Float[Tensor, ""]:
-        """σ, as the two vectors give it."""
+        """σ, from the two vectors."""
         return self.left @ (self.layer.weight.flatten(1) @ self.right)
 
     def forward(self, x: Float[Tensor, "sample ..."]) -> Float[Tensor, "sample ..."]:
@@ -123,12 +123,12 @@ class SpectralNorm(AbstractNormalisation):
 def leading_vectors(
     matrix: Float[Tensor, "row column"],
 ) -> tuple[Float[Tensor, " row"], Float[Tensor, " column"]]:
-    """The left and right singular vectors of the largest singular value, both of length 1.
+    """Return the left and right singular vectors of the largest singular value, both of length 1.
 
-    From the smaller of the two products of the matrix with itself: eight times faster than all singular vectors of a
-    layer of 1200 units on images.
+    They are computed from the smaller of the two products of the matrix with itself. For a layer of 1200 units on
+    images, this is eight times faster than computing all singular vectors.
 
-    :param matrix: any but 0
+    :param matrix: any nonzero matrix
     """
     if len(matrix) > matrix.shape[1]:
         right, left = leading_vectors(matrix.T)
@@ -138,15 +138,15 @@ def leading_vectors(
 
 
 def add_batch_norm(trunk: Trunk) -> None:
-    """Put batch norm behind the non-linearity of every layer but the last.
+    """Add batch norm after the non-linearity of every layer but the last.
 
-    :param trunk: changed in place; its hidden layers are an affine map and a non-linearity, each
+    :param trunk: changed in place; each hidden layer is an affine map and a non-linearity
     """
     for number, layer in enumerate(list(trunk.layers)[:-1]):
         parts: list[Any] = list(layer.children())
         if len(parts) < 2 or not isinstance(parts[0], nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
             raise InputError(
-                problem="batch norm needs hidden layers of an affine map and a non-linearity",
+                problem="batch norm requires hidden layers of an affine map and a non-linearity",
                 got=f"{type(layer).__name__} as layer {number + 1}",
                 remedy="use another net",
             )
@@ -157,7 +157,7 @@ def add_batch_norm(trunk: Trunk) -> None:
 def add_spectral_norm(module: nn.Module) -> None:
     """Divide the weights of every affine map within a module by their largest singular value.
 
-    :param module: changed in place; its weights are already drawn
+    :param module: changed in place; its weights are already initialised
     """
     for name, part in list(module.named_children()):
         if isinstance(part, nn.Linear | nn.Conv2d):
@@ -167,9 +167,9 @@ def add_spectral_norm(module: nn.Module) -> None:
 
 
 def normalisations(*networks: nn.Module | None) -> list[AbstractNormalisation]:
-    """All layers within the networks that have to advance after a step of training.
+    """Return all layers of the networks that have to advance after a training step.
 
-    :param networks: modules; None is passed over
+    :param networks: modules; None is skipped
     """
     return [
         layer

@@ -1,7 +1,7 @@
-"""What analyses ask of a model: encode to a posterior, decode to a likelihood, and show its layers.
+"""Protocol of models for all analyses: encode to a posterior, decode to a likelihood, and return activations.
 
-Ours implement it (:class:`~polariscope.models.model.Model`), and those of other libraries are wrapped into it
-(:func:`polariscope.wrap`).
+:class:`~polariscope.models.model.Model` implements it, and :func:`polariscope.wrap` adapts models of other libraries
+to it.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from polariscope.models.priors import AbstractPriorModule
 
 
 class AbstractModel(nn.Module, abc.ABC):
-    """A model that encodes and perhaps decodes. Everything after it works on what these return."""
+    """A model that encodes and optionally decodes. All analyses use the results of these two methods."""
 
     prior: AbstractPriorModule
-    """p(z): what a passive latent looks like."""
+    """p(z), the distribution of a passive latent."""
     folder: Path | None = None
-    """The run it belongs to, where what is measured of it is stored."""
+    """Folder of the run it belongs to, in which results are cached."""
     step: int | None = None
-    """How long it was trained, where that is known."""
+    """Number of training steps, if known."""
     units: tuple[Mapping[str, object], ...] = ()
-    """Records of the variants that put its training data into other units; what it is shown later needs them too."""
+    """Records of the variants that rescaled its training data; later data are rescaled with them, too."""
     n_auxiliary: int = 0
-    """Width of the auxiliary variable u that encoder and prior see beside x; 0: there is none."""
+    """Width of the auxiliary variable u that encoder and prior receive besides x; 0 if there is none."""
     has_density: bool = True
-    """Whether q(z|x) has a density, and so a KL to the prior; a point has none."""
-    knows_its_variance: bool = False
-    """Whether what it calls a variance is one for sure; outputs of other libraries may be a logarithm or a root."""
+    """If True, q(z|x) has a density, and therefore a KL to the prior; a point mass has none."""
+    has_exact_variance: bool = False
+    """If True, its variance is certainly a variance; that of other libraries might be a logarithm or a root."""
     is_diagonal: bool = True
-    """Whether latents are independent given x."""
+    """If True, latents are independent given x."""
     needs_counts: bool = False
-    """Whether observations must be whole numbers from 0."""
+    """If True, observations must be non-negative integers."""
 
     @property
     @abc.abstractmethod
@@ -55,12 +55,12 @@ class AbstractModel(nn.Module, abc.ABC):
     @property
     @abc.abstractmethod
     def has_decoder(self) -> bool:
-        """Whether there is a decoder."""
+        """True if there is a decoder."""
 
     @property
     @abc.abstractmethod
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """Device of its weights."""
 
     @property
     @abc.abstractmethod
@@ -70,13 +70,13 @@ class AbstractModel(nn.Module, abc.ABC):
     @property
     @abc.abstractmethod
     def digest(self) -> str:
-        """Hash of the architecture and the weights: equal digests, equal functions."""
+        """Hash of the architecture and the weights: models with equal digests compute equal functions."""
 
     @abc.abstractmethod
     def encode(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
     ) -> AbstractPosteriorDistribution:
-        """q(z|x), or q(z|x, u) with an auxiliary variable.
+        """Return q(z|x), or q(z|x, u) with an auxiliary variable.
 
         :param x: a batch of observations.
         :param auxiliary: (default None) the auxiliary variable u of each, for models that have one.
@@ -84,7 +84,7 @@ class AbstractModel(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
-        """p(x|z) for a batch of latents.
+        """Return p(x|z) for a batch of latents.
 
         :param z: a batch of latents.
         """
@@ -96,16 +96,18 @@ class AbstractModel(nn.Module, abc.ABC):
         noise: Float[Tensor, "sample latent"],
         auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
     ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
-        """Name and activation of every layer in network order: ``input``, ``encoder/…``, ``mean``, ``variance``,
-        ``sampled``, ``decoder/…``; the sampled layer is the posterior at ``noise``.
+        """Yield name and activation of every layer in network order.
+
+        The names are ``input``, ``encoder/…``, ``mean``, ``variance``, ``sampled`` and ``decoder/…``. The sampled layer
+        is the posterior at ``noise``.
 
         :param x: a batch of observations.
-        :param noise: standard normal noise, which decides the draw of the sampled layer.
+        :param noise: standard normal noise, which determines the draw of the sampled layer.
         :param auxiliary: (default None) the auxiliary variable u of each, for models that have one.
         """
 
     def place(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
-        """A batch on the model's device and in its type.
+        """Move a batch to the model's device and type.
 
         :param x: a batch of observations.
         """
@@ -114,11 +116,11 @@ class AbstractModel(nn.Module, abc.ABC):
 
 if TYPE_CHECKING:
     ModelLike: TypeAlias = AbstractModel | nn.Module | Callable[..., object]
-    """A model of ours, a wrapped one, a module of PyTorch, or a function that encodes."""
+    """A model of this package, a wrapped model, a PyTorch module, or a function that encodes."""
     WholeModel: TypeAlias = AbstractModel
     """A model with an encoder and a decoder."""
     DeviceLike: TypeAlias = str | torch.device
-    """A device by name ("auto", "cpu", "cuda", "mps") or as PyTorch has it."""
+    """A device by name ("auto", "cpu", "cuda", "mps") or as a PyTorch object."""
 else:
     # Other objects are refused with a message that names the remedy, so they must reach the function.
     ModelLike = WholeModel = DeviceLike = object

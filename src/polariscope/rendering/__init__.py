@@ -1,1 +1,1 @@
-"""Meshes, rasteriser and shading, and the bodies that rendered datasets show; arrays only."""
+"""Meshes, rasteriser and shading, and the bodies of the rendered datasets; only arrays are used."""

@@ -1,4 +1,4 @@
-"""Four-legged animals from their measures: toy figures of one material."""
+"""Four-legged animals built from their measures: toy figures of one material."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from polariscope.rendering.mesh import Mesh, Point, ellipsoid, join, limb, plate, tube
 
-_STRIDE = (0.16, -0.1, -0.14, 0.1)  # of the legs: left front, right front, left hind, right hind
+_STRIDE = (0.16, -0.1, -0.14, 0.1)  # swing of the legs: left front, right front, left hind, right hind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Animal:
     """Measures of an animal, in units of the distance between its shoulders and its hips."""
 
     name: str
-    """What it is."""
+    """Name of the animal."""
     chest: float
     """Radius of the trunk at the shoulders."""
     hips: float
@@ -109,7 +109,7 @@ ANIMALS = (
 
 
 def animal(of: Animal) -> Mesh:
-    """The body of an animal that walks ahead.
+    """Build the body of a walking animal.
 
     :param of: its measures.
     """
@@ -174,7 +174,7 @@ def _head(of: Animal, back: float) -> list[Mesh]:
     middle, mouth = nape + 0.25 * of.head * ahead, nape + of.head * ahead
 
     def at(x: float, y: float, z: float) -> Point:
-        """A point from the middle of the skull: along the head, to the left, above it."""
+        """Return a point relative to the middle of the skull: along the head, to the left, above it."""
         point = middle + x * ahead + z * up
         return float(point[0]), y, float(point[2])
 

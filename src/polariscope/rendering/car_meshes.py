@@ -1,4 +1,4 @@
-"""Cars from their measures: a body with wheel arches, a cabin with windows, wheels, lights and bumpers."""
+"""Cars built from their measures: a body with wheel arches, a cabin with windows, wheels, lights and bumpers."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ PAINTS: tuple[Colour, ...] = (
     (0.08, 0.12, 0.32),
 )
 _POST = 0.07  # width of the pillars
-_ARCH = 1.13  # radius of the wheel arches over that of the wheels
+_ARCH = 1.13  # radius of the wheel arches, relative to the wheels
 
 
 @dataclasses.dataclass(frozen=True)
 class Car:
-    """Measures of a car in metres; positions along it as shares of its length from the front."""
+    """Measures of a car in metres; positions along it are shares of its length from the front."""
 
     length: float = 4.6
-    """Bumper to bumper."""
+    """Length from bumper to bumper."""
     width: float = 1.78
-    """Without mirrors."""
+    """Width without mirrors."""
     height: float = 1.44
-    """Of the roof above the ground."""
+    """Height of the roof above the ground."""
     belt: float = 0.94
     """Height of the lower edge of the windows."""
     nose: float = 0.7
@@ -67,47 +67,47 @@ class Car:
     floor: float = 0.22
     """Height of the sills above the ground."""
     cabin: tuple[float, float, float, float] = (0.27, 0.44, 0.7, 0.86)
-    """Where the windscreen begins, the roof begins and ends, and the rear window ends."""
+    """Positions of the start of the windscreen, the start and end of the roof, and the end of the rear window."""
     pillars: tuple[float, ...] = (0.57,)
-    """Where pillars divide the side windows."""
+    """Positions of the pillars that divide the side windows."""
     windows: int = 9
-    """How many side windows there are, from the front."""
+    """Maximum number of side windows, from the front."""
     tumblehome: float = 0.28
-    """How much the cabin narrows on each side with the height, as a slope."""
+    """Slope by which the cabin narrows on each side with the height."""
     axles: tuple[float, float] = (0.18, 0.8)
-    """Where the wheels are."""
+    """Positions of the wheels."""
     tyre: float = 0.32
     """Radius of the wheels."""
     bed: bool = False
-    """An open load bed behind the cabin."""
+    """If True, there is an open load bed behind the cabin."""
     rails: bool = False
-    """Rails along the roof."""
+    """If True, there are rails along the roof."""
     spare: bool = False
-    """A spare wheel on the rear door."""
+    """If True, there is a spare wheel on the rear door."""
     wing: bool = False
-    """A spoiler on the boot."""
+    """If True, there is a spoiler on the boot."""
     paint: Colour = PAINTS[0]
     """Colour of the body."""
     roof_paint: Colour | None = None
-    """Colour of the cabin; none: that of the body."""
+    """Colour of the cabin; None for that of the body."""
     trim: Colour = RUBBER
     """Colour of the bumpers."""
     rim: Colour = CHROME
     """Colour of the rims."""
     stripe: Colour | None = None
-    """Colour of a stripe along the bonnet; none: no stripe."""
+    """Colour of a stripe along the bonnet; None for no stripe."""
 
     def at(self, share: float) -> float:
-        """The x of a position along the car.
+        """Return the x coordinate of a position along the car.
 
-        :param share: of the length, from the front.
+        :param share: share of the length, from the front.
         """
         return (0.5 - share) * self.length
 
     def side(self, z: float) -> float:
-        """Half the width of the cabin at a height.
+        """Return half the width of the cabin at a height.
 
-        :param z: above the ground.
+        :param z: height above the ground.
         """
         return 0.92 * self.width / 2 - self.tumblehome * (z - self.belt)
 
@@ -143,11 +143,11 @@ BODIES: dict[str, dict[str, Any]] = {
         "tumblehome": 0.16,
     },
 }  # fmt: skip
-"""Measures by type of body, where they are not those of a saloon."""
+"""Measures by type of body that differ from those of a saloon."""
 
 
 def design(identity: int) -> Car:
-    """A car by its number: the types of bodies in turn, each time with other measures and colours.
+    """Design a car by its number; the types of bodies alternate, each time with other measures and colours.
 
     :param identity: any number from 0; neighbours differ in type and paint.
     """
@@ -161,7 +161,7 @@ def design(identity: int) -> Car:
 
     length, height = near(basis.length, 0.08), near(basis.height, 0.06)
     belt = near(basis.belt, 0.03)
-    shift = 0.025 * float(draws.uniform(-1, 1))  # of the cabin
+    shift = 0.025 * float(draws.uniform(-1, 1))  # shift of the cabin
     front, top, back, end = basis.cabin
     cabin = (
         front + shift + 0.01 * float(draws.uniform(-1, 1)),
@@ -169,12 +169,12 @@ def design(identity: int) -> Car:
         min(back + (0 if back > 0.9 else shift) + 0.035 * float(draws.uniform(-1, 1)), end - 0.015),
         end,
     )
-    # steps of 5 visit all 17 paints before one comes back to the same type of body, then mixed with the next
+    # Steps of 5 visit all 17 paints before one recurs for the same type of body; paints are then mixed with the next.
     number = 5 * turn + 3 * (identity % len(names))
-    paint, other = PAINTS[number % len(PAINTS)], PAINTS[(number + 1) % len(PAINTS)]
+    paint, next_paint = PAINTS[number % len(PAINTS)], PAINTS[(number + 1) % len(PAINTS)]
     mixed = 0.5 if turn >= len(PAINTS) else 0.0
     shade = float(draws.uniform(0.8, 1.15))
-    painted = tuple(min(1.0, shade * (a + mixed * (b - a))) for a, b in zip(paint, other, strict=True))
+    painted = tuple(min(1.0, shade * (a + mixed * (b - a))) for a, b in zip(paint, next_paint, strict=True))
     stripe = PAINTS[3] if turn % 6 == 4 and name in ("coupé", "hatchback", "saloon") else None
     return dataclasses.replace(
         basis,
@@ -200,7 +200,7 @@ def design(identity: int) -> Car:
 
 
 def car(of: Car) -> Mesh:
-    """The body of a car, standing on the ground with the middle of its length at the origin.
+    """Build the body of a car on the ground, with the middle of its length at the origin.
 
     :param of: its measures.
     """
@@ -224,7 +224,7 @@ def car(of: Car) -> Mesh:
 
 
 def _top(of: Car, x: float) -> float:
-    """Height of the body without the cabin."""
+    """Return the height of the body without the cabin."""
     front, rear = of.at(of.cabin[0]), of.at(of.cabin[3])
     half = of.length / 2
     if x > front:
@@ -275,7 +275,7 @@ def _section(x: float, side: float, bottom: float, top: float) -> list[Point]:
 
 
 def _rounded(ring: list[Point], from_end: float) -> list[Point]:
-    """The outline drawn together near the bumpers, as a quarter of a circle of 10 cm."""
+    """Contract the outline near the bumpers, along a quarter of a circle of 10 cm."""
     if from_end >= 0.1:
         return ring
     shrink = 0.1 * (1 - math.sqrt(1 - (1 - from_end / 0.1) ** 2))
@@ -314,18 +314,18 @@ def _cabin(of: Car) -> list[Mesh]:
 
 
 def _slant(of: Car, front: bool, z: float) -> float:
-    """The x of the windscreen, or of the rear window, at a height."""
+    """Return the x coordinate of the windscreen, or of the rear window, at a height."""
     bottom, top = (of.at(of.cabin[corner]) for corner in ((0, 1) if front else (3, 2)))
     return bottom + (top - bottom) * (z - of.belt) / (of.height - of.belt)
 
 
 def _side_windows(of: Car) -> list[Mesh]:
-    """Glass between the pillars."""
+    """Build the glass between the pillars."""
     front, rear = of.at(of.cabin[0]), of.at(of.cabin[3])
     splits = [of.at(share) for share in of.pillars]
     limits = [math.inf, *(split for split in splits if rear < split < front), -math.inf]
     low, high = of.belt + 0.03, of.height - 0.09
-    made = []
+    glass = []
     for begin, end in list(itertools.pairwise(limits))[: of.windows]:
         edges = []
         for z in (low, high):
@@ -336,35 +336,35 @@ def _side_windows(of: Car) -> list[Mesh]:
             edges.append(((behind, of.side(z), z), (ahead, of.side(z), z)))
         (behind_low, ahead_low), (behind_high, ahead_high) = edges
         if ahead_low[0] - behind_low[0] >= 0.1:
-            made.append(panel([behind_low, behind_high, ahead_high, ahead_low], 0.012).both_sides())
-    return made
+            glass.append(panel([behind_low, behind_high, ahead_high, ahead_low], 0.012).both_sides())
+    return glass
 
 
 def _screens(of: Car) -> list[Mesh]:
-    """The windscreen and the rear window."""
-    made = []
+    """Build the windscreen and the rear window."""
+    screens = []
     for way, front in ((1, True), (-1, False)):
         steep = not front and abs(of.at(of.cabin[2]) - of.at(of.cabin[3])) < 0.4
         low, high = of.belt + (0.1 if steep else 0.06), of.height - 0.06
         x0, x1 = _slant(of, front, low), _slant(of, front, high)
         y0, y1 = way * (of.side(low) - _POST), way * (of.side(high) - _POST - 0.02)
-        made.append(panel([(x0, -y0, low), (x0, y0, low), (x1, y1, high), (x1, -y1, high)], 0.03))
-    return made
+        screens.append(panel([(x0, -y0, low), (x0, y0, low), (x1, y1, high), (x1, -y1, high)], 0.03))
+    return screens
 
 
 def _wheels(of: Car) -> list[Mesh]:
     thick = 0.2 + 0.1 * (of.tyre - 0.3)
-    made = []
+    wheels = []
     for share in of.axles:
-        one = wheel(of.tyre, thick, RUBBER, of.rim).moved(
+        left = wheel(of.tyre, thick, RUBBER, of.rim).moved(
             of.at(share), 0.955 * of.width / 2 - thick / 2, of.tyre
         )
-        made.append(one.both_sides())
-    # what is between the wheels, from one arch to the other and below the bonnet
+        wheels.append(left.both_sides())
+    # The block between the wheels, from arch to arch and below the bonnet, hides the hollow body.
     ahead, behind = of.at(of.axles[0]) + _ARCH * of.tyre, of.at(of.axles[1]) - _ARCH * of.tyre
     low, high = of.floor + 0.02, min(_top(of, ahead), _top(of, behind)) - 0.03
     dark = box(ahead - behind, 0.66 * of.width, high - low).moved((ahead + behind) / 2, 0, (low + high) / 2)
-    return [*made, dark.painted(RUBBER)]
+    return [*wheels, dark.painted(RUBBER)]
 
 
 def _ends(of: Car) -> list[Mesh]:
@@ -389,7 +389,7 @@ def _ends(of: Car) -> list[Mesh]:
     mirror = ellipsoid(0.07, 0.11, 0.08, 8).moved(
         of.at(of.cabin[0]) - 0.28, of.side(of.belt) + 0.07, of.belt + 0.08
     )
-    made = [
+    parts = [
         lamp,
         grille,
         red.painted((0.7, 0.06, 0.07), 0.4),
@@ -398,12 +398,12 @@ def _ends(of: Car) -> list[Mesh]:
         mirror.both_sides().painted(of.paint, 0.2),
     ]
     if of.stripe is not None:
-        made.append(_stripe(of).painted(of.stripe, 0.2))
-    return made
+        parts.append(_stripe(of).painted(of.stripe, 0.2))
+    return parts
 
 
 def _stripe(of: Car) -> Mesh:
-    """A band along the bonnet and over the roof."""
+    """Build a band along the bonnet and over the roof."""
     ahead = np.linspace(of.at(of.cabin[0]), of.length / 2 - 0.12, 6).tolist()
     middle = (of.at(of.cabin[1]) + of.at(of.cabin[2])) / 2
     bonnet = [(x, _top(of, x) + 0.03) for x in ahead]

@@ -1,4 +1,4 @@
-"""Human figures from their poses: toy figures of one material."""
+"""Human figures built from their poses: toy figures of one material."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ Angles = tuple[Number, Number, Number, Number]
 
 @dataclasses.dataclass(frozen=True)
 class Human:
-    """A pose. A limb's angles, in degrees: ahead and sideways of its upper part, then of its lower part.
+    """A pose. The angles of a limb, in degrees, are those of its upper part ahead and sideways, then of its lower part.
 
-    At 0 a limb hangs down; at 90 it points ahead or sideways.
+    At 0 a limb points down; at 90 it points ahead or sideways.
     """
 
     name: str
-    """Who it is."""
+    """Name of the figure."""
     left_arm: Angles
-    """Of the left arm."""
+    """Angles of the left arm."""
     right_arm: Angles
-    """Of the right arm."""
+    """Angles of the right arm."""
     left_leg: Angles = (0, 6, 0, 4)
-    """Of the left leg."""
+    """Angles of the left leg."""
     right_leg: Angles = (0, 6, 0, 4)
-    """Of the right leg."""
+    """Angles of the right leg."""
     build: float = 1.0
-    """How broad the body is."""
+    """Breadth of the body, relative to the default."""
     lean: float = 0.0
-    """How far the body bends ahead, in degrees."""
+    """Angle by which the body bends ahead, in degrees."""
     hat: Literal["none", "brim", "helmet", "tall", "cone"] = "none"
-    """What is on the head."""
+    """Kind of hat."""
     holds: Literal["nothing", "staff", "rifle", "sword", "case"] = "nothing"
-    """What is in the right hand."""
+    """Object in the right hand."""
     shield: bool = False
-    """A round shield on the left arm."""
+    """If True, there is a round shield on the left arm."""
     skirt: float = 0.0
-    """How far down a skirt reaches, as a share of the legs."""
+    """Length of a skirt, as a share of the legs."""
     pack: bool = False
-    """A pack on the back."""
+    """If True, there is a pack on the back."""
     cape: bool = False
-    """A cape."""
+    """If True, there is a cape."""
 
 
 HUMANS = (
@@ -99,11 +99,11 @@ HUMANS = (
         right_leg=(-12, 4, -14, 4), hat="tall", holds="case",
     ),
 )  # fmt: skip
-_HIPS, _SHOULDERS = 0.92, 1.45  # metres above the ground, of a body that stands upright
+_HIPS, _SHOULDERS = 0.92, 1.45  # metres above the ground, of an upright body
 
 
 def human(of: Human) -> Mesh:
-    """The body of a figure that looks ahead, on a round base.
+    """Build the body of a figure that faces ahead, on a round base.
 
     :param of: its pose.
     """
@@ -143,7 +143,7 @@ def human(of: Human) -> Mesh:
 
 
 def _way(ahead: Number, sideways: Number, side: int) -> np.ndarray:
-    """The direction of a limb with these angles, on the left (1) or the right (−1)."""
+    """Return the direction of a limb with these angles, on the left (1) or the right (−1)."""
     pitch, spread = math.radians(ahead), math.radians(sideways)
     return np.array(
         [math.sin(pitch) * math.cos(spread), side * math.sin(spread), -math.cos(pitch) * math.cos(spread)]
@@ -151,7 +151,7 @@ def _way(ahead: Number, sideways: Number, side: int) -> np.ndarray:
 
 
 def _arm(angles: Angles, wide: float, side: int) -> tuple[list[Mesh], np.ndarray]:
-    """The parts of an arm, and where its hand is."""
+    """Return the parts of an arm and the position of its hand."""
     shoulder = np.array([0.0, 0.22 * wide * side, 1.42])
     elbow = shoulder + 0.29 * _way(angles[0], angles[1], side)
     hand = elbow + 0.27 * _way(angles[2], angles[3], side)

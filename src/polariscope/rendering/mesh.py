@@ -1,6 +1,6 @@
-"""Bodies as triangles: simple solids made from their measures, moved and joined.
+"""Bodies as triangles: simple solids built from their measures, moved and joined.
 
-Coordinates: x ahead, y to the left, z up. The corners of a triangle run anticlockwise seen from outside.
+Coordinates: x ahead, y to the left, z up. The corners of a triangle are in anticlockwise order seen from outside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Vectors = Sequence[Vector] | Float[np.ndarray, "point 3"]
 
 GREY: Colour = (0.6, 0.6, 0.6)
 CREASE = math.radians(40)
-"""Faces that meet at a larger angle have an edge between them, others are shaded as one round surface."""
+"""Angle between faces above which there is an edge between them; other faces are shaded as one round surface."""
 _AROUND = 12
 
 
@@ -40,7 +40,7 @@ class Mesh:
     """Strength of the highlight on each triangle."""
 
     def painted(self, colour: Colour, gloss: Number = 0.0) -> Mesh:
-        """The same body in one colour.
+        """Return the body in one colour.
 
         :param colour: red, green and blue in [0, 1].
         :param gloss: (default 0) strength of the highlight.
@@ -49,16 +49,16 @@ class Mesh:
         return dataclasses.replace(self, colours=colours, gloss=np.full(len(self.faces), float(gloss)))
 
     def moved(self, x: Number = 0.0, y: Number = 0.0, z: Number = 0.0) -> Mesh:
-        """The body at another position.
+        """Return the body at another position.
 
-        :param x: (default 0) how far ahead.
-        :param y: (default 0) how far to the left.
-        :param z: (default 0) how far up.
+        :param x: (default 0) distance ahead.
+        :param y: (default 0) distance to the left.
+        :param z: (default 0) distance upwards.
         """
         return dataclasses.replace(self, vertices=self.vertices + np.array([x, y, z]))
 
     def scaled(self, x: Number, y: Number, z: Number) -> Mesh:
-        """The body stretched along the axes.
+        """Return the body stretched along the axes.
 
         :param x: factor of the length, positive.
         :param y: factor of the width, positive.
@@ -67,10 +67,10 @@ class Mesh:
         return dataclasses.replace(self, vertices=self.vertices * np.array([x, y, z]))
 
     def turned(self, axis: int, angle: Number) -> Mesh:
-        """The body turned about an axis through the origin, by the right-hand rule.
+        """Return the body turned about an axis through the origin, by the right-hand rule.
 
         :param axis: 0 for x, 1 for y, 2 for z.
-        :param angle: in radians.
+        :param angle: angle in radians.
         """
         first, second = (axis + 1) % 3, (axis + 2) % 3
         vertices = self.vertices.copy()
@@ -80,17 +80,17 @@ class Mesh:
         return dataclasses.replace(self, vertices=vertices)
 
     def mirrored(self) -> Mesh:
-        """The body with left and right exchanged."""
+        """Return the body with left and right exchanged."""
         return dataclasses.replace(
             self, vertices=self.vertices * np.array([1, -1, 1]), faces=self.faces[:, ::-1]
         )
 
     def both_sides(self) -> Mesh:
-        """The body and its mirror image: a pair of wheels, legs or wings."""
+        """Return the body and its mirror image: a pair of wheels, legs or wings."""
         return join(self, self.mirrored())
 
     def fitted(self, radius: Number) -> Mesh:
-        """The body standing on the ground, in the middle, as large as a ball of this radius around its box's middle.
+        """Return the body centred on the ground and scaled such that a ball of this radius contains its bounding box.
 
         :param radius: half the diagonal of the box around the body.
         """
@@ -102,7 +102,7 @@ class Mesh:
 
     @property
     def height(self) -> float:
-        """Of the highest point above the ground."""
+        """Height of the highest point above the ground."""
         return float(self.vertices[:, 2].max())
 
     @property
@@ -113,7 +113,7 @@ class Mesh:
 
     @functools.cached_property
     def corner_normals(self) -> Float[np.ndarray, "face 3 3"]:
-        """Unit normals at the corners of the triangles: of the faces that meet there, but for those beyond an edge."""
+        """Unit normals at the corners of the triangles, averaged over the faces at a vertex that no edge separates."""
         a, b, c = (self.vertices[self.faces[:, corner]] for corner in range(3))
         weighted = np.cross(b - a, c - a)  # as long as twice the area
         length = np.sqrt((weighted**2).sum(axis=1, keepdims=True))
@@ -122,15 +122,15 @@ class Mesh:
         order = np.argsort(corners, kind="stable")
         starts = np.searchsorted(corners[order], np.arange(len(self.vertices) + 1))
         counts = np.diff(starts)
-        # every pair of corners at one vertex: repeat each corner as often as its vertex has corners
+        # Every pair of corners at one vertex: repeat each corner as often as its vertex has corners.
         repeats = counts[corners[order]]
-        one = np.repeat(order, repeats)
+        corner = np.repeat(order, repeats)
         offsets = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        other = order[np.repeat(starts[corners[order]], repeats) + offsets]
-        together = (unit[one // 3] * unit[other // 3]).sum(axis=1) > math.cos(CREASE)
-        one, neighbour = one[together], weighted[other[together] // 3]
+        neighbour = order[np.repeat(starts[corners[order]], repeats) + offsets]
+        is_smooth = (unit[corner // 3] * unit[neighbour // 3]).sum(axis=1) > math.cos(CREASE)
+        corner, contribution = corner[is_smooth], weighted[neighbour[is_smooth] // 3]
         normals = np.stack(
-            [np.bincount(one, weights=part, minlength=len(corners)) for part in neighbour.T], axis=1
+            [np.bincount(corner, weights=part, minlength=len(corners)) for part in contribution.T], axis=1
         )
         size = np.sqrt((normals**2).sum(axis=1, keepdims=True))
         normals = np.where(size > 1e-12, normals / np.maximum(size, 1e-12), np.repeat(unit, 3, axis=0))
@@ -138,7 +138,7 @@ class Mesh:
 
 
 def join(*meshes: Mesh) -> Mesh:
-    """Several bodies as one.
+    """Join several bodies into one.
 
     :param meshes: the bodies.
     """
@@ -152,7 +152,7 @@ def join(*meshes: Mesh) -> Mesh:
 
 
 def solid(vertices: ArrayLike, faces: ArrayLike) -> Mesh:
-    """A grey mesh of these triangles.
+    """Return a grey mesh of triangles.
 
     :param vertices: positions, (vertex, 3).
     :param faces: numbers of vertices, (face, 3).
@@ -163,9 +163,9 @@ def solid(vertices: ArrayLike, faces: ArrayLike) -> Mesh:
 
 
 def loft(rings: Float[np.ndarray, "station ring 3"]) -> Mesh:
-    """A closed body through a row of rings, its ends closed by flat lids.
+    """Build a closed body through a row of rings; flat lids close its ends.
 
-    :param rings: closed outlines with equally many points, one after the other along the body.
+    :param rings: closed outlines with equally many points, in order along the body.
     """
     stations, around, _ = rings.shape
     number = np.arange(stations * around).reshape(stations, around)
@@ -174,28 +174,28 @@ def loft(rings: Float[np.ndarray, "station ring 3"]) -> Mesh:
     sides = np.concatenate([np.stack([a, b, c], axis=-1), np.stack([a, c, d], axis=-1)], axis=1).reshape(
         -1, 3
     )
-    # the lids have corners of their own in their middles
+    # Each lid has its own vertex at its centre.
     first, last = stations * around, stations * around + 1
     here, there = number[0], number[-1]
     start = np.stack([np.full(around, first), np.roll(here, -1), here], axis=1)
     end = np.stack([np.full(around, last), there, np.roll(there, -1)], axis=1)
     middles = [rings[0].mean(axis=0), rings[-1].mean(axis=0)]
-    made = solid(np.concatenate([rings.reshape(-1, 3), middles]), np.concatenate([sides, start, end]))
-    return made if made.volume >= 0 else dataclasses.replace(made, faces=made.faces[:, ::-1])
+    mesh = solid(np.concatenate([rings.reshape(-1, 3), middles]), np.concatenate([sides, start, end]))
+    return mesh if mesh.volume >= 0 else dataclasses.replace(mesh, faces=mesh.faces[:, ::-1])
 
 
 def box(length: Number, width: Number, height: Number, bevel: Number = 0.0) -> Mesh:
-    """A block around the origin, its edges cut off.
+    """Build a block around the origin with bevelled edges.
 
-    :param length: along x.
-    :param width: along y.
-    :param height: along z.
-    :param bevel: (default 0) how much is cut off every edge.
+    :param length: size along x.
+    :param width: size along y.
+    :param height: size along z.
+    :param bevel: (default 0) width of the bevel at every edge.
     """
 
     def ring(x: Number, inset: Number) -> list[Point]:
         y, z = width / 2 - inset, height / 2 - inset
-        cut = bevel - inset  # what the ends lost already
+        cut = bevel - inset  # the ends are already inset
         outline = [(y - cut, -z), (y, cut - z), (y, z - cut), (y - cut, z)]
         half = [(x, *point) for point in outline]
         return [*half, *((x, -y_, -z_) for _, y_, z_ in half)]
@@ -213,12 +213,12 @@ def box(length: Number, width: Number, height: Number, bevel: Number = 0.0) -> M
 
 
 def ellipsoid(x: Number, y: Number, z: Number, around: int = _AROUND) -> Mesh:
-    """An ellipsoid around the origin.
+    """Build an ellipsoid around the origin.
 
     :param x: half its length.
     :param y: half its width.
     :param z: half its height.
-    :param around: (default 12) number of points of a ring; half as many rings.
+    :param around: (default 12) number of points of a ring; there are half as many rings.
     """
     stations = around // 2
     latitude = (np.arange(1, stations) / stations - 0.5) * math.pi
@@ -231,23 +231,23 @@ def ellipsoid(x: Number, y: Number, z: Number, around: int = _AROUND) -> Mesh:
         ],
         axis=-1,
     )
-    made = loft(rings)
-    poles = np.array([[-1.0, 0, 0], [1, 0, 0]])  # instead of the middles of the lids
-    return dataclasses.replace(made, vertices=np.concatenate([made.vertices[:-2], poles])).scaled(x, y, z)
+    mesh = loft(rings)
+    poles = np.array([[-1.0, 0, 0], [1, 0, 0]])  # replace the centres of the lids
+    return dataclasses.replace(mesh, vertices=np.concatenate([mesh.vertices[:-2], poles])).scaled(x, y, z)
 
 
 def tube(path: Vectors, radii: Sequence[Number], around: int = _AROUND, flat: Number = 1.0) -> Mesh:
-    """A round body along a path, as thick as its radii say, with flat ends.
+    """Build a round body along a path, with flat ends.
 
-    :param path: points of its middle.
-    :param radii: one at every point; 0 at an end makes a tip.
+    :param path: points of its axis.
+    :param radii: radius at every point; 0 at an end makes a tip.
     :param around: (default 12) number of points of a ring.
-    :param flat: (default 1) factor of the upward radius of what lies along x or y.
+    :param flat: (default 1) factor of the vertical radius of parts along x or y.
     """
     points = np.asarray(path, dtype=float)
     ahead = np.gradient(points, axis=0)
     ahead /= np.sqrt((ahead**2).sum(axis=1, keepdims=True))
-    # the same sideways direction at every point, or the rings would twist
+    # The same sideways direction at every point, because otherwise the rings would twist.
     whole = points[-1] - points[0]
     across = abs(whole[1]) >= 0.9 * math.sqrt(float((whole**2).sum()))
     sideways = np.array([1.0, 0.0, 0.0] if across else [0.0, 1.0, 0.0])
@@ -261,10 +261,10 @@ def tube(path: Vectors, radii: Sequence[Number], around: int = _AROUND, flat: Nu
 
 
 def limb(start: Vector, end: Vector, thick: Number, thin: Number, around: int = 10) -> Mesh:
-    """A straight round body that gets thinner, with round ends: a leg, an arm, a neck.
+    """Build a straight round body that becomes thinner, with round ends: a leg, an arm, a neck.
 
-    :param start: the middle of its first end.
-    :param end: the middle of its last end.
+    :param start: centre of its first end.
+    :param end: centre of its last end.
     :param thick: radius at the start.
     :param thin: radius at the end.
     :param around: (default 10) number of points of a ring.
@@ -276,11 +276,11 @@ def limb(start: Vector, end: Vector, thick: Number, thin: Number, around: int = 
 
 
 def wheel(radius: Number, width: Number, tyre: Colour, rim: Colour) -> Mesh:
-    """A wheel around the origin that rolls along x: a tyre and, on both sides, a rim.
+    """Build a wheel around the origin that rolls along x: a tyre and, on both sides, a rim.
 
-    :param radius: of the tyre.
-    :param width: of the tyre.
-    :param tyre: its colour.
+    :param radius: radius of the tyre.
+    :param width: width of the tyre.
+    :param tyre: colour of the tyre.
     :param rim: colour of the rim.
     """
     half = width / 2
@@ -292,10 +292,10 @@ def wheel(radius: Number, width: Number, tyre: Colour, rim: Colour) -> Mesh:
 
 
 def plate(outline: Vectors, thickness: Number) -> Mesh:
-    """A flat body with a convex outline: a wing, a fin, an ear.
+    """Build a flat body with a convex outline: a wing, a fin, an ear.
 
     :param outline: its corners, in a plane.
-    :param thickness: across that plane.
+    :param thickness: size across that plane.
     """
     points = np.asarray(outline, dtype=float)
     shift = _normal(points) * thickness / 2
@@ -303,11 +303,11 @@ def plate(outline: Vectors, thickness: Number) -> Mesh:
 
 
 def panel(outline: Vectors, lift: Number, margin: Number = 0.0) -> Mesh:
-    """A sheet just above a surface, seen from the side from which its outline runs anticlockwise: a window.
+    """Build a sheet just above a surface, visible from the side on which its outline is anticlockwise: a window.
 
-    :param outline: its corners, on the surface; they form a convex outline in a plane.
-    :param lift: how far above the surface it lies.
-    :param margin: (default 0) how far it is from its outline, as a share of the way to the middle.
+    :param outline: its corners on the surface; they form a convex outline in a plane.
+    :param lift: distance above the surface.
+    :param margin: (default 0) distance from the outline, as a share of the distance to the centre.
     """
     points = np.asarray(outline, dtype=float)
     points = points + margin * (points.mean(axis=0) - points) + lift * _normal(points)
@@ -318,9 +318,9 @@ def panel(outline: Vectors, lift: Number, margin: Number = 0.0) -> Mesh:
 def revolve(
     profile: Callable[[float], float], start: Number, end: Number, stations: int, around: int = 14
 ) -> Mesh:
-    """A round body along x whose radius is a function: a fuselage, a tank.
+    """Build a round body along x whose radius is a function: a fuselage, a tank.
 
-    :param profile: radius at a share, 0 … 1, of the way.
+    :param profile: function that returns the radius at a share, 0 … 1, of the length.
     :param start: x at its first end.
     :param end: x at its last end.
     :param stations: number of rings.
@@ -332,6 +332,6 @@ def revolve(
 
 
 def _normal(points: Float[np.ndarray, "point 3"]) -> Float[np.ndarray, "3"]:
-    """Unit normal of a flat outline (Newell's sum)."""
+    """Return the unit normal of a flat outline (Newell's sum)."""
     normal = np.cross(points, np.roll(points, -1, axis=0)).sum(axis=0)
     return normal / math.sqrt(float((normal**2).sum()))

@@ -1,4 +1,4 @@
-"""Aeroplanes from their measures: toy figures of one material."""
+"""Aeroplanes built from their measures: toy figures of one material."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ class Plane:
     """Measures of an aeroplane, in units of the length of its fuselage."""
 
     name: str
-    """What it is."""
+    """Name of the aeroplane."""
     body: float
     """Radius of the fuselage."""
     span: float
-    """From the fuselage's middle to a wing's tip."""
+    """Distance from the middle of the fuselage to a wing tip."""
     chord: float
     """Depth of the wings at the fuselage."""
     tip: float
     """Depth of the wings at their tips."""
     sweep: float
-    """How far the tips lie behind."""
+    """Distance of the tips behind the roots of the wings."""
     wing_at: float = 0.08
-    """x of the front edge of the wings."""
+    """x coordinate of the front edge of the wings."""
     mount: float = -0.5
     """Height of the wings: −1 below the fuselage, 1 above it."""
     dihedral: float = 0.06
-    """How far the tips rise, per unit of span."""
+    """Rise of the tips per unit of span."""
     tail_span: float = 0.19
-    """From the middle to a tip of the tailplane."""
+    """Distance from the middle to a tip of the tailplane."""
     fin: float = 0.2
     """Height of the fin."""
     high_tail: bool = False
-    """The tailplane sits on the fin."""
+    """If True, the tailplane is on top of the fin."""
     twin_fins: bool = False
-    """Two fins instead of one."""
+    """If True, there are two fins instead of one."""
     engines: Literal["none", "jets", "propellers", "nose", "tail", "intakes"] = "none"
-    """Where the engines are."""
+    """Kind and position of the engines."""
     n_engines: int = 1
     """Number of engines on each wing."""
     second_wing: bool = False
-    """A second wing above the first."""
+    """If True, there is a second wing above the first."""
     floats: bool = False
-    """Floats instead of wheels."""
+    """If True, there are floats instead of wheels."""
     sharp: bool = False
-    """A pointed nose."""
+    """If True, the nose is pointed."""
 
 
 PLANES = (
@@ -110,14 +110,14 @@ PLANES = (
 
 
 def plane(of: Plane) -> Mesh:
-    """The body of an aeroplane that points ahead and stands on the ground.
+    """Build the body of an aeroplane that points ahead, on the ground.
 
     :param of: its measures.
     """
     slim = 0.12 if of.sharp else 0.45
 
     def radius(share: float) -> float:
-        """From the tail to the nose."""
+        """Return the radius at a share of the length, from the tail to the nose."""
         if share < 0.4:
             return of.body * (0.16 + 0.84 * math.sin(math.pi / 2 * share / 0.4))
         if share < 0.78:
@@ -138,7 +138,7 @@ def plane(of: Plane) -> Mesh:
 def _wing(
     root: float, chord: float, tip: float, sweep: float, span: float, height: float, dihedral: float
 ) -> Mesh:
-    """A wing on the left: a loft between two sections, thickest at a third of their depth."""
+    """Build a wing on the left: a loft between sections that are thickest at a third of their depth."""
     rings = []
     for share in (0.0, 0.5, 1.0):
         depth = chord + share * (tip - chord)
@@ -223,7 +223,7 @@ def _engines(of: Plane) -> list[Mesh]:
 
 
 def _propeller(radius: float) -> Mesh:
-    """Three blades that turn about x, and a spinner."""
+    """Build three blades that turn about x, and a spinner."""
     outline = [
         (0.0, -0.012, 0.0),
         (0.0, 0.012, 0.0),

@@ -1,4 +1,4 @@
-"""From triangles to samples of an image: a camera on a sphere around the body, and a z-buffer without loops."""
+"""Rasterisation of triangles: a camera on a sphere around the body, and a z-buffer without loops."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jaxtyping import Bool, Float, Int
 from polariscope.rendering.mesh import Mesh, Point
 
 _SLIVER = 1e-9
-"""Twice the area, in samples, of triangles that are too thin to tell how far they are. Faces that look at the camera
+"""Twice the area, in samples, below which triangles are too thin to compute their distance. Faces towards the camera
 have a negative area, since rows are counted downwards."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Camera:
-    r"""A pinhole camera that looks at a point from azimuth a, elevation e and distance D.
+    r"""A pinhole camera that is aimed at a point from azimuth a, elevation e and distance D.
 
     .. math:: t = (\cos e \cos a, \cos e \sin a, \sin e), \quad
               r = (-\sin a, \cos a, 0), \quad
@@ -27,7 +27,7 @@ class Camera:
 
     .. math:: (S/2)\,(1 + z\, p \cdot r / d,\; 1 - z\, p \cdot u / d), \qquad d = D - p \cdot t
 
-    in an image of S samples a side with zoom z. A ball of radius R around the target is a disc of radius
+    in an image of S samples per side with zoom z. A ball of radius R around the target is a disc of radius
     (S/2) z R / √(D² − R²).
     """
 
@@ -38,9 +38,9 @@ class Camera:
     distance: float
     """D from the target."""
     zoom: float
-    """z; a length L across the target fills the image when z L = 2 D."""
+    """z; a length L across the target fills the image if z L = 2 D."""
     target: Point = (0.0, 0.0, 0.0)
-    """What is in the middle of the image."""
+    """Point at the centre of the image."""
 
     @property
     def towards(self) -> Float[np.ndarray, "3"]:
@@ -57,10 +57,10 @@ class Camera:
         return np.array([-sin * math.cos(self.azimuth), -sin * math.sin(self.azimuth), cos])
 
     def project(self, points: Float[np.ndarray, "point 3"], size: int) -> Float[np.ndarray, "point 3"]:
-        """Where points appear: columns, rows (downwards) and 1/d, which is linear across a flat face.
+        """Project points to columns, rows (downwards) and 1/d, which is linear across a flat face.
 
         :param points: positions in space.
-        :param size: samples a side of the image.
+        :param size: samples per side of the image.
         """
         shifted = points - np.array(self.target)
         nearness = 1 / (self.distance - _dot(shifted, self.towards))
@@ -72,22 +72,22 @@ class Camera:
 
 @dataclasses.dataclass(frozen=True)
 class Visible:
-    """What the samples of an image see."""
+    """The surface that is visible in the samples of an image."""
 
     where: Int[np.ndarray, " seen"]
-    """Samples that see the body, counted row by row."""
+    """Samples in which the body is visible, counted row by row."""
     faces: Int[np.ndarray, " seen"]
-    """The face that each of them sees."""
+    """Visible face in each of these samples."""
     normals: Float[np.ndarray, "seen 3"]
-    """Unit normals of the body there."""
+    """Unit normals of the body in these samples."""
 
 
-def look(mesh: Mesh, camera: Camera, size: int) -> Visible:
-    """The nearest surface at the middle of every sample.
+def rasterise(mesh: Mesh, camera: Camera, size: int) -> Visible:
+    """Find the nearest surface at the centre of every sample.
 
     :param mesh: the body.
-    :param camera: from where.
-    :param size: samples a side.
+    :param camera: the camera.
+    :param size: samples per side.
     """
     corners = camera.project(mesh.vertices, size)[mesh.faces]
     faces = np.flatnonzero(_twice_area(corners) < -_SLIVER)
@@ -107,7 +107,7 @@ def look(mesh: Mesh, camera: Camera, size: int) -> Visible:
     owner[sample[wins]] = face[wins]
     where = np.flatnonzero(owner >= 0)
     seen = owner[where]
-    # n/d is linear across a face in the image; its length is of no matter
+    # n/d is linear across a face in the image, and its length does not matter.
     scaled = mesh.corner_normals[faces] * corners[:, :, 2:]
     normals = _across(corners, scaled, seen, where % size, where // size)
     normals /= np.sqrt(_dot(normals, normals))[:, None]
@@ -117,16 +117,16 @@ def look(mesh: Mesh, camera: Camera, size: int) -> Visible:
 def cover(
     points: Float[np.ndarray, "point 3"], faces: Int[np.ndarray, "face 3"], size: int
 ) -> Bool[np.ndarray, " sample"]:
-    """Which samples lie in any of the triangles of a closed body, whichever way they face: a shadow.
+    """Return which samples lie in any triangle of a closed body, in either orientation, as for a shadow.
 
     :param points: columns, rows and 1/d of the vertices in the image.
     :param faces: numbers of the three vertices of each triangle.
-    :param size: samples a side.
+    :param size: samples per side.
     """
     corners = points[faces]
-    # every line of sight through a closed body meets faces of both kinds, so one kind is enough
+    # Every line of sight through a closed body meets faces of both orientations, so one orientation is enough.
     spans = _spans(corners[_twice_area(corners) < 0], size)
-    width = size + 1  # a span may end behind the last column
+    width = size + 1  # a span can end after the last column
     first = np.bincount(spans.row * width + spans.start, minlength=size * width)
     last = np.bincount(spans.row * width + spans.end, minlength=size * width)
     depth = np.cumsum((first - last).reshape(size, width), axis=1)
@@ -135,20 +135,20 @@ def cover(
 
 @dataclasses.dataclass(frozen=True)
 class _Spans:
-    """Stretches of samples of one row that lie in one triangle."""
+    """Consecutive samples of one row that lie in one triangle."""
 
     face: Int[np.ndarray, " span"]
     row: Int[np.ndarray, " span"]
     start: Int[np.ndarray, " span"]
     end: Int[np.ndarray, " span"]
-    """One behind the last column."""
+    """Index after the last column."""
 
 
 def _spans(corners: Float[np.ndarray, "face 3 3"], size: int) -> _Spans:
-    """Samples whose middles lie in triangles, row by row.
+    """Find the samples whose centres lie in triangles, row by row.
 
-    An edge is followed from its upper end, whichever triangle it belongs to. So both triangles at an edge round alike,
-    and every sample along it belongs to exactly one of them: there are no seams.
+    An edge is followed from its upper end in each of its triangles. Both triangles at an edge are therefore rounded in
+    the same way, and every sample along it belongs to exactly one of them, so there are no seams.
     """
     order = np.argsort(corners[:, :, 1], axis=1, kind="stable")
     high, middle, low = (corners[np.arange(len(corners)), order[:, corner]] for corner in range(3))
@@ -161,25 +161,25 @@ def _spans(corners: Float[np.ndarray, "face 3 3"], size: int) -> _Spans:
     whole = _slope(high, low)
     upper = (high[:, 0], high[:, 1], _slope(high, middle))
     lower = (middle[:, 0], middle[:, 1], _slope(middle, low))
-    one = high[:, 0][face] + (y - high[:, 1][face]) * whole[face]
+    long_side = high[:, 0][face] + (y - high[:, 1][face]) * whole[face]
     above = y < middle[:, 1][face]
     x0, y0, slope = (np.where(above, a[face], b[face]) for a, b in zip(upper, lower, strict=True))
-    other = x0 + (y - y0) * slope
-    start = np.clip(np.ceil(np.minimum(one, other) - 0.5), 0, size).astype(np.int64)
-    end = np.clip(np.ceil(np.maximum(one, other) - 0.5), 0, size).astype(np.int64)
+    short_side = x0 + (y - y0) * slope
+    start = np.clip(np.ceil(np.minimum(long_side, short_side) - 0.5), 0, size).astype(np.int64)
+    end = np.clip(np.ceil(np.maximum(long_side, short_side) - 0.5), 0, size).astype(np.int64)
     return _Spans(face, row, start, end)
 
 
 def _slope(
     start: Float[np.ndarray, "face 3"], end: Float[np.ndarray, "face 3"]
 ) -> Float[np.ndarray, " face"]:
-    """Columns per row along an edge; of no matter where no row crosses it."""
+    """Return the columns per row along an edge; the value is not used if no row crosses the edge."""
     rise = end[:, 1] - start[:, 1]
     return (end[:, 0] - start[:, 0]) / np.where(rise > 0, rise, 1)
 
 
 def _twice_area(corners: Float[np.ndarray, "face 3 3"]) -> Float[np.ndarray, " face"]:
-    """Twice the signed area in the image, positive where corners run anticlockwise with rows counted upwards."""
+    """Return twice the signed area in the image, positive if corners are anticlockwise with rows counted upwards."""
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
     return (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])
 
@@ -191,7 +191,7 @@ def _across(
     columns: Int[np.ndarray, " sample"],
     rows: Int[np.ndarray, " sample"],
 ) -> Float[np.ndarray, "sample quantity"]:
-    """A quantity that is linear across each triangle, known at the corners, at the middles of samples."""
+    """Interpolate a quantity that is linear across each triangle from the corners to the centres of samples."""
     a, b, c = corners[:, 0, :2], corners[:, 1, :2], corners[:, 2, :2]
     area = _twice_area(corners)[:, None]
     q0, q1, q2 = quantity[:, 0], quantity[:, 1] - quantity[:, 0], quantity[:, 2] - quantity[:, 0]
@@ -205,6 +205,6 @@ def _across(
 def _dot(
     points: Float[np.ndarray, "point 3"], direction: Float[np.ndarray, "*point 3"]
 ) -> Float[np.ndarray, " point"]:
-    """Products of vectors, added in a fixed order, so bytes do not depend on a library for matrices."""
+    """Return products of vectors, added in a fixed order, so bytes do not depend on the matrix library."""
     product = points * direction
     return product[:, 0] + product[:, 1] + product[:, 2]

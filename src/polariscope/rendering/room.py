@@ -1,12 +1,12 @@
-r"""A room with one object in it, seen by a camera that goes around it: what each ray meets, and how bright that is.
+r"""A room with one object, seen by a camera that moves around it: the surface that each ray meets, and its brightness.
 
 Lengths are in units of the distance between the camera and the object's axis, which is the z axis; the floor is z = 0.
-The camera stands at (−sin θ, −cos θ, h) and looks level at the axis, so upright edges stay upright in the image. With
-image height 1, the ray of the point (u, v), from −½ to ½ and downwards, is
+The camera is at (−sin θ, −cos θ, h) and points horizontally at the axis, so vertical edges are vertical in the image.
+With image height 1, the ray of the point (u, v), from −½ to ½ and downwards, is
 
 .. math:: (\sin θ + u \cos θ,\; \cos θ - u \sin θ,\; h_0 - v)
 
-with h₀ where the horizon is. The measures were fitted to published pictures of Shapes3D.
+with the position h₀ of the horizon. The measures were fitted to published pictures of Shapes3D.
 """
 
 from __future__ import annotations
@@ -27,65 +27,64 @@ HORIZON = -0.006
 WALL_DISTANCE = 1.51
 WALL_HEIGHT = 0.924
 GAP = 0.004
-"""Between the floor and the lowest point of an object, as in the original."""
+"""Distance between the floor and the lowest point of an object, as in the original."""
 HALF_SIDE = 0.15
 CYLINDER = (0.159, 0.16)
-"""Radius and half the height, at scale 1."""
+"""Radius and half the height at scale 1."""
 SPHERE_RADIUS = 0.181
 CAPSULE = (0.138, 0.143)
-"""Radius and half the height of its straight part, at scale 1."""
+"""Radius and half the height of the straight part at scale 1."""
 REACH = 0.28
-"""No object is farther from its axis."""
+"""Maximum distance of an object from its axis."""
 SHADOW_REACH = 0.6
 LIGHT = np.array([-0.656, 0.163, 3.38])
 LAMP_RADIUS = 0.09
-"""The light is a small disc, so shadows have soft edges."""
+"""Radius of the light, a small disc, which gives shadows soft edges."""
 AMBIENT, AMBIENT_FLOOR = 0.371, 0.357
 HEADLIGHT = 0.57
 LAMP, LAMP_FOCUS = 0.937, 11.0
 HIGHLIGHT = 0.109
-"""White that the lamp adds to the object, wherever it faces the lamp."""
+"""White that the lamp adds to the object where it faces the lamp."""
 TERMINATOR = 0.05
-"""Cosine to the lamp at which all of this white is there."""
+"""Cosine to the lamp from which all of this white is added."""
 BRIGHTEST, BRIGHTEST_OBJECT = 1.25, 1.1
-"""Limits of the brightness, so a channel of 4/5 of full colour never exceeds white."""
+"""Limits of the brightness, such that a channel of 4/5 of full colour never exceeds white."""
 MARKS = (0.89, 0.08, 0.86, 0.73)
-"""Marks on the walls: their distance on the back wall, where one of them is, and where the side walls have theirs."""
+"""Marks on the walls: their distance and the position of one of them on the back wall, and those on the side walls."""
 
 Points = Float[np.ndarray, "*rays 3"]
 Starts = Float[np.ndarray, "*#rays 3"]
-"""One for each ray, or one for all."""
+"""One point for each ray, or one for all."""
 Lengths = Float[np.ndarray, "*rays"]
 
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What each ray meets, by rows from the top: the kind of surface, its brightness and the white on top of it."""
+    """The surface that each ray meets, by rows from the top: its kind, its brightness and its highlight."""
 
     surface: UInt8[np.ndarray, "height width"]
     brightness: Float[np.ndarray, "height width"]
     highlight: Float[np.ndarray, "height width"]
 
 
-def look(solid: Solid, scale: float, angle: float, n_rays: int) -> View:
+def cast_rays(solid: Solid, scale: float, angle: float, n_rays: int) -> View:
     r"""Cast a square of rays into the room.
 
-    With the surface's normal n, the direction f in which the camera looks, and ℓ from the surface to the lamp, the
+    With the surface's normal n, the viewing direction f of the camera, and ℓ from the surface to the lamp, the
     brightness is
 
     .. math:: a + k_h \max(0, -n·f) + k_\ell\, s\, \max(0, n·ℓ)\, ℓ_z^e
 
-    where s is the share of the lamp that the point sees. Only the object casts a shadow, on the floor.
+    where s is the share of the lamp that is visible from the point. Only the object casts a shadow, on the floor.
 
-    :param solid: what stands in the room.
-    :param scale: its size; 1 is in the middle.
-    :param angle: θ, where the camera stands, in radians.
+    :param solid: the object in the room.
+    :param scale: its size; 1 is in the middle of the range.
+    :param angle: position θ of the camera, in radians.
     :param n_rays: rays along each side of the image.
     """
     start, rays = camera(angle, n_rays)
-    is_central = np.abs(columns(n_rays)) < REACH / math.sqrt(
-        1 - REACH**2
-    )  # others pass the object's circle by
+    # All other columns miss the circle around the object.
+    is_central = np.abs(columns(n_rays)) < REACH / math.sqrt(1 - REACH**2)
     to_object = np.full(rays.shape[:2], np.inf)
     to_object[:, is_central] = distance_to(solid, scale, start, rays[:, is_central])
     to_wall, is_side = _walls(start, rays)
@@ -122,7 +121,7 @@ def look(solid: Solid, scale: float, angle: float, n_rays: int) -> View:
 
 
 def camera(angle: float, n_rays: int) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, "height width 3"]]:
-    """Where the camera is, and the directions of its rays, each one long along the axis it looks along.
+    """Return the position of the camera and the directions of its rays, of length 1 along the optical axis.
 
     :param angle: θ, in radians.
     :param n_rays: rays along each side of the image.
@@ -137,20 +136,20 @@ def camera(angle: float, n_rays: int) -> tuple[Float[np.ndarray, " 3"], Float[np
 
 
 def columns(n_rays: int) -> Float[np.ndarray, " column"]:
-    """Where the columns, or rows, of rays are, from −½ to ½.
+    """Return the positions of the columns, or rows, of rays, from −½ to ½.
 
-    :param n_rays: how many.
+    :param n_rays: number of columns.
     """
     return (np.arange(n_rays) + 0.5) / n_rays - 0.5
 
 
 def distance_to(solid: Solid, scale: float, start: Starts, rays: Points) -> Lengths:
-    """How many lengths of itself each ray goes to an object that stands at the origin; infinite where it misses.
+    """Return the distance to an object at the origin in lengths of each ray; infinite if the ray misses it.
 
-    :param solid: which object.
+    :param solid: the object.
     :param scale: its size.
-    :param start: where the rays start, outside the object.
-    :param rays: their directions.
+    :param start: start of the rays, outside the object.
+    :param rays: directions of the rays.
     """
     if solid == "cube":
         return _to_box(start - [0, 0, GAP + HALF_SIDE * scale], rays, HALF_SIDE * scale)
@@ -168,12 +167,12 @@ def distance_to(solid: Solid, scale: float, start: Starts, rays: Points) -> Leng
 
 
 def _to_sphere(start: Starts, rays: Points, radius: float) -> Lengths:
-    """|start + t ray| = radius, the smaller t."""
+    """Return the smaller t with |start + t ray| = radius."""
     return _smaller_root(_dot(rays, rays), _dot(start, rays), _dot(start, start) - radius**2)
 
 
 def _to_tube(start: Starts, rays: Points, radius: float, half_height: float) -> Lengths:
-    """The same in the plane, where the height at t lies in the tube."""
+    """Return the smaller t in the plane if the height at t lies in the tube."""
     flat_start, flat_rays = start[..., :2], rays[..., :2]
     length = _smaller_root(
         _dot(flat_rays, flat_rays), _dot(flat_start, flat_rays), _dot(flat_start, flat_start) - radius**2
@@ -183,7 +182,7 @@ def _to_tube(start: Starts, rays: Points, radius: float, half_height: float) -> 
 
 
 def _to_lids(start: Starts, rays: Points, radius: float, half_height: float) -> Lengths:
-    """The two discs that close a cylinder; only the one on the side of the start can be met first."""
+    """Return t at the discs that close a cylinder; only the one on the side of the start can be met first."""
     with np.errstate(divide="ignore", invalid="ignore"):
         length = (np.copysign(half_height, start[..., 2]) - start[..., 2]) / rays[..., 2]
         offset = start[..., :2] + length[..., np.newaxis] * rays[..., :2]
@@ -192,22 +191,22 @@ def _to_lids(start: Starts, rays: Points, radius: float, half_height: float) -> 
 
 
 def _to_box(start: Starts, rays: Points, half_side: float) -> Lengths:
-    """The last of the three slabs to be entered, unless one was left before."""
+    """Return t at the last of the three slabs to be entered, unless another one was left before."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        one, other = (-half_side - start) / rays, (half_side - start) / rays
-    first, last = np.minimum(one, other), np.maximum(one, other)
+        at_low, at_high = (-half_side - start) / rays, (half_side - start) / rays
+    first, last = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
     enters = np.maximum(np.maximum(first[..., 0], first[..., 1]), first[..., 2])
     leaves = np.minimum(np.minimum(last[..., 0], last[..., 1]), last[..., 2])
     return np.where((enters < leaves) & (enters > 0), enters, np.inf)
 
 
 def _dot(a: Float[np.ndarray, "..."], b: Float[np.ndarray, "..."]) -> Any:
-    """Products of vectors; a sum over so short an axis is slow."""
+    """Return products of vectors; np.sum over so short an axis would be slow."""
     return sum(a[..., axis] * b[..., axis] for axis in range(a.shape[-1]))
 
 
 def _smaller_root(a: Lengths, b: Lengths, c: Lengths | float) -> Lengths:
-    """The smaller t with a t² + 2 b t + c = 0, if there is one and it is positive."""
+    """Return the smaller t with a t² + 2 b t + c = 0; infinite if it does not exist or is not positive."""
     discriminant = b**2 - a * c
     with np.errstate(divide="ignore", invalid="ignore"):
         root = (-b - np.sqrt(np.maximum(discriminant, 0))) / a
@@ -217,7 +216,7 @@ def _smaller_root(a: Lengths, b: Lengths, c: Lengths | float) -> Lengths:
 def _normals(
     solid: Solid, scale: float, points: Float[np.ndarray, "point 3"]
 ) -> Float[np.ndarray, "point 3"]:
-    """Normals of the object's surface, outwards."""
+    """Return the outward normals of the object's surface."""
     if solid == "cube":
         offset = points - [0, 0, GAP + HALF_SIDE * scale]
         face = np.abs(offset).argmax(axis=-1)
@@ -239,7 +238,7 @@ def _normals(
 
 
 def _walls(start: Float[np.ndarray, " 3"], rays: Points) -> tuple[Lengths, Bool[np.ndarray, "*rays"]]:
-    """How far the walls are, and whether a side wall is met."""
+    """Return the distance of the walls, and whether a side wall is met."""
     with np.errstate(divide="ignore"):
         to_back = np.where(rays[..., 1] > 0, (WALL_DISTANCE - start[1]) / rays[..., 1], np.inf)
         to_side = (np.copysign(WALL_DISTANCE, rays[..., 0]) - start[0]) / rays[..., 0]
@@ -249,7 +248,7 @@ def _walls(start: Float[np.ndarray, " 3"], rays: Points) -> tuple[Lengths, Bool[
 def _lamp_seen(
     solid: Solid, scale: float, points: Float[np.ndarray, "point 3"]
 ) -> Float[np.ndarray, " point"]:
-    """Share of the lamp that points of the floor see past the object."""
+    """Return the share of the lamp that the object does not hide from points of the floor."""
     seen = np.ones(len(points))
     is_near = _dot(points, points) < SHADOW_REACH**2
     near = points[is_near]
@@ -261,7 +260,7 @@ def _lamp_seen(
 
 
 def _marks(points: Float[np.ndarray, "point 3"], is_side: Bool[np.ndarray, " point"]) -> Lengths:
-    """How much darker the faint marks on the walls are: slanted spots halfway up."""
+    """Return how much darker the faint marks on the walls are: slanted spots at half height."""
     period, first, left, right = MARKS
     along = (points[:, 0] - first + period / 2) % period - period / 2
     side = np.where(points[:, 0] < 0, points[:, 1] - left, right - points[:, 1])

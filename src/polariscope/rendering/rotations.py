@@ -1,7 +1,7 @@
 """Rotations as unit quaternions (w, x, y, z), and their classes modulo the symmetry of a solid.
 
-A solid with rotation group G looks the same after the rotations q and q g, g ∈ G. Of all of these, and of q and −q,
-which are the same rotation, the *reduced* quaternion is the one with the largest w: the smallest turn.
+A solid with rotation group G looks the same after the rotations q and q g, g ∈ G. Since q and −q are the same rotation,
+the *reduced* quaternion is the one of all ±q g with the largest w, which is the smallest turn.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TIE = 1e-9
 def multiply(
     first: Float[np.ndarray, "*#rotations 4"], second: Float[np.ndarray, "*#rotations 4"]
 ) -> Quaternions:
-    """The product p q: first the turn q, then p.
+    """Return the product p q: first the turn q, then p.
 
     >>> multiply(np.array([0.0, 1, 0, 0]), np.array([0.0, 0, 1, 0])).tolist()
     [0.0, 0.0, 0.0, 1.0]
@@ -38,18 +38,18 @@ def multiply(
 
 
 def about(axis: Float[np.ndarray, " 3"], angle: float) -> Float[np.ndarray, " 4"]:
-    """The turn by an angle about an axis.
+    """Return the turn by an angle about an axis.
 
-    :param axis: of any length but 0.
-    :param angle: in radians.
+    :param axis: vector of any nonzero length.
+    :param angle: angle in radians.
     """
     return np.array([math.cos(angle / 2), *(math.sin(angle / 2) * axis / np.linalg.norm(axis))])
 
 
 def matrices(quaternions: Quaternions) -> Float[np.ndarray, "*rotations 3 3"]:
-    """Rotation matrices: columns are where the axes go.
+    """Return rotation matrices, whose columns are the images of the axes.
 
-    :param quaternions: of length 1.
+    :param quaternions: unit quaternions.
     """
     w, x, y, z = np.moveaxis(quaternions, -1, 0)
     rows = (
@@ -61,7 +61,7 @@ def matrices(quaternions: Quaternions) -> Float[np.ndarray, "*rotations 3 3"]:
 
 
 def uniform(points: Float[np.ndarray, "point 3"]) -> Float[np.ndarray, "point 4"]:
-    r"""Rotations from points of the unit cube, equal volumes to equal volumes.
+    r"""Map points of the unit cube to rotations, with equal volumes mapped to equal volumes.
 
     .. math:: (\sqrt{1-a} \sin 2πb,\; \sqrt{1-a} \cos 2πb,\; \sqrt{a} \sin 2πc,\; \sqrt{a} \cos 2πc)
 
@@ -77,9 +77,9 @@ def uniform(points: Float[np.ndarray, "point 3"]) -> Float[np.ndarray, "point 4"
 
 
 def tilts(axes: Float[np.ndarray, "axis 3"]) -> Float[np.ndarray, "axis 4"]:
-    """The smallest turns that take the z axis to each of these; half a turn about x where it is reversed.
+    """Return the smallest turns that map the z axis to each axis; half a turn about x for the reversed z axis.
 
-    :param axes: of length 1.
+    :param axes: unit vectors.
     """
     x, y, z = axes.T
     turns = np.stack([1 + z, -y, x, 0 * z], axis=1)
@@ -88,7 +88,7 @@ def tilts(axes: Float[np.ndarray, "axis 3"]) -> Float[np.ndarray, "axis 4"]:
 
 
 def generated(*generators: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "element 4"]:
-    """The finite group of rotations that some of its elements generate; each rotation once, of its two signs one.
+    """Return the finite group that these rotations generate; each rotation occurs once, with one of its two signs.
 
     :param generators: rotations.
     """
@@ -102,7 +102,7 @@ def generated(*generators: Float[np.ndarray, " 4"]) -> Float[np.ndarray, "elemen
 
 
 def _distinct(quaternions: Float[np.ndarray, "rotation 4"]) -> Float[np.ndarray, "element 4"]:
-    """Each rotation once; q and −q are one."""
+    """Return each rotation once; q and −q are the same."""
     distinct: list[np.ndarray] = []
     for each in quaternions:
         if not distinct or np.abs(np.array(distinct) @ each).max() < 1 - _TIE:
@@ -113,13 +113,13 @@ def _distinct(quaternions: Float[np.ndarray, "rotation 4"]) -> Float[np.ndarray,
 def reduced(
     quaternions: Float[np.ndarray, "rotation 4"], group: Float[np.ndarray, "element 4"]
 ) -> Float[np.ndarray, "rotation 4"]:
-    """Of q g for all g of a finite group, and their negatives, the one with the largest w.
+    """Return the quaternion with the largest w among ±q g for all g of a finite group.
 
-    Where several have it, as on the border of the region of reduced quaternions, it is the largest in the order of
-    the alphabet, so the answer depends on the class alone.
+    If several have the largest w, as on the border of the region of reduced quaternions, the last one in
+    lexicographic order is returned, so the result depends only on the class.
 
-    :param quaternions: q, of length 1.
-    :param group: g, the rotation group of a solid.
+    :param quaternions: unit quaternions q.
+    :param group: elements g of the rotation group of a solid.
     """
     every = multiply(quaternions[:, np.newaxis], group)
     every = np.concatenate([every, -every], axis=1)
@@ -134,12 +134,12 @@ def reduced(
 def reduced_about_axis(
     quaternions: Float[np.ndarray, "rotation 4"], has_two_ends: bool
 ) -> Float[np.ndarray, "rotation 4"]:
-    """The same for solids of revolution: G turns about z, and also turns z over if both ends are alike.
+    """Return reduced quaternions for solids of revolution: G turns about z, and also reverses z if both ends are alike.
 
-    Only where the axis goes is left, so the reduced quaternion is a tilt: its z part is 0.
+    Only the direction of the axis matters, so the reduced quaternion is a tilt: its z part is 0.
 
-    :param quaternions: q, of length 1.
-    :param has_two_ends: whether the two ends of the axis cannot be told apart.
+    :param quaternions: unit quaternions q.
+    :param has_two_ends: if True, the two ends of the axis are alike.
     """
     axes = matrices(quaternions)[..., :, 2]
     if has_two_ends:

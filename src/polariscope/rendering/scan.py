@@ -1,9 +1,9 @@
-"""Pictures of convex solids by their edges.
+"""Pictures of convex solids, rendered by their edges.
 
-The visible faces of a convex solid tile its picture. Along a row of the picture the brightness changes only where an
-edge is crossed, by the difference of the two faces at the edge (a face that looks away counts 0, as the background).
-So a picture is a sum over edges, and where they cross a row is known exactly: no seams, and every column is covered
-by its exact share.
+The visible faces of a convex solid tile its picture. Along a row of the picture, the brightness changes only at edges,
+by the difference of the two faces at the edge (a face that points away counts 0, like the background). A picture is
+therefore a sum over edges. The positions at which they cross a row are known exactly, so there are no seams, and every
+column is covered by its exact share.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 from jaxtyping import Float, Int
 
 ROWS = 4
-"""Lines that are crossed in each row of pixels."""
+"""Number of lines that are evaluated in each row of pixels."""
 CAMERA_DISTANCE = 4.0
-"""In radii of the sphere around the solid."""
+"""Distance in radii of the sphere around the solid."""
 FILLED = 0.84
-"""Share of the picture's width that this sphere takes."""
+"""Share of the picture's width that this sphere fills."""
 AMBIENT = 0.15
 TO_LIGHT = np.array([-0.48, 0.6, 0.64])
-"""To the light: left, up and towards the camera."""
+"""Direction to the light: left, up and towards the camera."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ConvexMesh:
     """Corners of a convex solid within the unit sphere, the normals of its faces, and its edges.
 
-    An edge goes from its first corner to its second. Seen from outside, its first face is on the left of it.
+    An edge leads from its first corner to its second. Seen from outside, its first face is on its left.
     """
 
     corners: Float[np.ndarray, "corner 3"]
@@ -40,15 +40,15 @@ class ConvexMesh:
 
     @classmethod
     def around(cls, corners: Float[np.ndarray, "corner 3"]) -> ConvexMesh:
-        """The convex hull of some points.
+        """Build the convex hull of points.
 
         :param corners: the points.
         """
         from scipy.spatial import ConvexHull
 
         hull = ConvexHull(corners)
-        # triangles in one plane are one face, as at the end of a cylinder; the first of them stands for it
-        rounded = hull.equations.round(9) + 0.0  # 0 for −0
+        # Triangles in one plane, as at the end of a cylinder, are one face, which the first of them represents.
+        rounded = hull.equations.round(9) + 0.0  # turns −0 into 0
         _, first, face_of = np.unique(rounded, axis=0, return_index=True, return_inverse=True)
         distinct, face_of = np.unique(first[face_of], return_inverse=True)
         normals, offsets = hull.equations[distinct, :3], -hull.equations[distinct, 3]
@@ -61,27 +61,27 @@ class ConvexMesh:
             left |= {(first, second): face, (second, third): face, (third, first): face}
         ends, sides = [], []
         for (start, end), face in sorted(left.items()):
-            other = left[end, start]
-            if start < end and normals[face] @ normals[other] < 1 - 1e-9:  # halves of one face share no edge
+            right = left[end, start]
+            if start < end and normals[face] @ normals[right] < 1 - 1e-9:  # halves of one face share no edge
                 ends.append((start, end))
-                sides.append((face, other))
+                sides.append((face, right))
         return cls(corners, normals, offsets, np.array(ends), np.array(sides))
 
 
 def pictures(
     mesh: ConvexMesh, turns: Float[np.ndarray, "picture 3 3"], image_size: int
 ) -> Float[np.ndarray, "picture height width"]:
-    """Pictures of a solid in perspective, turned about its centre; brightness from 0, the background, to 1.
+    """Render a solid in perspective, turned about its centre; brightness from 0, the background, to 1.
 
     :param mesh: the solid.
-    :param turns: a rotation matrix for each picture; x goes to the right, y up and z towards the camera.
+    :param turns: a rotation matrix for each picture; x points to the right, y up and z towards the camera.
     :param image_size: height and width in pixels.
     """
     brightness = _brightness(mesh, turns)
     columns, rows = _project(mesh.corners, turns, image_size)
     changes = brightness[:, mesh.sides[:, 1]] - brightness[:, mesh.sides[:, 0]]
     start_row, end_row = rows[:, mesh.edges[:, 0]], rows[:, mesh.edges[:, 1]]
-    changes = np.where(start_row > end_row, changes, -changes)  # rows go down, so this edge goes up
+    changes = np.where(start_row > end_row, changes, -changes)  # rows count downwards, so this edge points up
     upper = np.ceil(np.minimum(start_row, end_row) * ROWS - 0.5).astype(np.int64)
     lower = np.ceil(np.maximum(start_row, end_row) * ROWS - 0.5).astype(np.int64)
     picture, edge = np.nonzero((changes != 0) & (lower > upper))
@@ -89,7 +89,7 @@ def pictures(
     ends = mesh.edges[edge].T
     from_row, from_column = rows[picture, ends[0]], columns[picture, ends[0]]
     slope = (columns[picture, ends[1]] - from_column) / (rows[picture, ends[1]] - from_row)
-    # a crossing's column is where the edge meets row 0, and so much more for each line
+    # The column of a crossing is that in row 0 plus a constant for each line.
     at_top, per_line = from_column + slope * (0.5 / ROWS - from_row), slope / ROWS
 
     def each(values: np.ndarray) -> np.ndarray:
@@ -99,7 +99,7 @@ def pictures(
     crossing = each(at_top) + each(per_line) * line
     column = crossing.astype(np.int64)
     change = each(changes[picture, edge] / ROWS)
-    # column by column, so sums from left to right are sums of whole columns
+    # Column by column, so sums from left to right are sums of whole columns.
     n_rows = len(turns) * image_size
     pixel = column * n_rows + each(picture * image_size) + line // ROWS
     size = (image_size + 1) * n_rows
@@ -115,9 +115,9 @@ def pictures(
 def _brightness(
     mesh: ConvexMesh, turns: Float[np.ndarray, "picture 3 3"]
 ) -> Float[np.ndarray, "picture face"]:
-    """Of the faces: a + (1 − a) ((1 + n·l) / 2)², and 0 where the camera is behind the face.
+    """Return the brightness of the faces: a + (1 − a) ((1 + n·l) / 2)², and 0 if the camera is behind the face.
 
-    The square falls to 0 only opposite to the light, so faces in the dark differ, too.
+    The square is 0 only opposite to the light, so faces in the dark differ as well.
     """
     x, y, z = _turned(turns, mesh.normals)
     lit = ((1 + TO_LIGHT[0] * x + TO_LIGHT[1] * y + TO_LIGHT[2] * z) / 2) ** 2
@@ -127,7 +127,7 @@ def _brightness(
 def _turned(
     turns: Float[np.ndarray, "picture 3 3"], vectors: Float[np.ndarray, "vector 3"]
 ) -> Float[np.ndarray, "3 picture vector"]:
-    """Coordinates of vectors after the turns, summed in a fixed order, which matrix products do not promise."""
+    """Return coordinates of turned vectors, summed in a fixed order, which matrix products do not guarantee."""
     columns = turns.transpose(2, 1, 0)[..., np.newaxis]
     return columns[0] * vectors[:, 0] + columns[1] * vectors[:, 1] + columns[2] * vectors[:, 2]
 
@@ -135,7 +135,7 @@ def _turned(
 def _project(
     corners: Float[np.ndarray, "corner 3"], turns: Float[np.ndarray, "picture 3 3"], image_size: int
 ) -> tuple[Float[np.ndarray, "picture corner"], Float[np.ndarray, "picture corner"]]:
-    """Columns and rows of the corners in pixels."""
+    """Return columns and rows of the corners in pixels."""
     x, y, z = _turned(turns, corners)
     focal = FILLED / 2 * np.sqrt(CAMERA_DISTANCE**2 - 1) * image_size
     depth = CAMERA_DISTANCE - z

@@ -1,4 +1,4 @@
-"""Light on surfaces, and samples to pixels."""
+"""Lighting of surfaces, and conversion of samples to pixels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polariscope.rendering.mesh import Mesh, Point
 from polariscope.rendering.raster import Camera, Visible, cover
 
 SAMPLES = 4
-"""Samples a side of every pixel."""
+"""Number of samples per side of every pixel."""
 _SHINE = 24
 
 
@@ -21,17 +21,17 @@ class Light:
     """Parallel light from one direction."""
 
     direction: Point
-    """Towards the light, a unit vector."""
+    """Direction towards the light, a unit vector."""
     strength: float
-    """What a white surface that faces it reflects."""
+    """Light that a white surface facing it reflects."""
 
     @classmethod
     def from_angles(cls, azimuth: float, elevation: float, strength: float) -> Light:
-        """Light from a direction given by angles.
+        """Create a light from a direction in angles.
 
-        :param azimuth: in radians, anticlockwise from the x-axis.
-        :param elevation: in radians above the ground.
-        :param strength: what a white surface that faces it reflects.
+        :param azimuth: angle in radians, anticlockwise from the x-axis.
+        :param elevation: angle in radians above the ground.
+        :param strength: light that a white surface facing it reflects.
         """
         flat = math.cos(elevation)
         return cls((flat * math.cos(azimuth), flat * math.sin(azimuth), math.sin(elevation)), strength)
@@ -39,9 +39,9 @@ class Light:
 
 @dataclasses.dataclass(frozen=True)
 class Lighting:
-    r"""Lights and the light of the surroundings, stronger from above.
+    r"""Lights and ambient light, which is stronger from above.
 
-    A surface with normal n and colour c sends
+    A surface with normal n and colour c reflects
 
     .. math:: c \, (a\,(1 + k n_z) + \textstyle\sum_l s_l \max(0, n \cdot l)) + g \max_l(0, n \cdot h_l)^{24}
 
@@ -51,18 +51,18 @@ class Lighting:
     lights: tuple[Light, ...]
     """The lights; the first one casts the shadow."""
     ambient: float
-    """a: what a white upright surface reflects without lights."""
+    """a: light that a white vertical surface reflects without lights."""
     sky: float = 0.0
-    """k: how much stronger the surroundings are from above than from the side."""
+    """k: increase of the ambient light from above, relative to the side."""
 
     def on(
         self, mesh: Mesh, visible: Visible, towards: Float[np.ndarray, "3"]
     ) -> Float[np.ndarray, "seen 3"]:
-        """Red, green and blue that the surfaces of a body send to the camera.
+        """Return red, green and blue that the surfaces of a body reflect to the camera.
 
         :param mesh: the body.
-        :param visible: what is seen of it.
-        :param towards: the direction of the camera, a unit vector.
+        :param visible: its visible surface.
+        :param towards: direction of the camera, a unit vector.
         """
         x, y, z = visible.normals.T
         gloss = mesh.gloss[visible.faces]
@@ -83,17 +83,18 @@ class Lighting:
 
 
 def shadow(mesh: Mesh, light: Light, camera: Camera, size: int) -> Bool[np.ndarray, " sample"]:
-    """Samples of the ground, z = 0, that the body keeps the light from.
+    """Return the samples of the ground, z = 0, that lie in the shadow of a body.
 
     :param mesh: a closed body on the ground.
     :param light: the light, from above.
-    :param camera: from where the ground is seen.
-    :param size: samples a side.
+    :param camera: the camera.
+    :param size: samples per side.
     """
     x, y, z = light.direction
     height = mesh.vertices[:, 2:]
-    fallen = mesh.vertices - height / z * np.array([x, y, z])
-    return cover(camera.project(fallen, size), mesh.faces, size)
+    # Each vertex is moved along the light to the ground.
+    projected = mesh.vertices - height / z * np.array([x, y, z])
+    return cover(camera.project(projected, size), mesh.faces, size)
 
 
 def pixels(
@@ -102,12 +103,12 @@ def pixels(
     backdrop: Float[np.ndarray, "channel pixel"],
     size: int,
 ) -> UInt8[np.ndarray, "channel height width"]:
-    """Pixels as means of their samples, as bytes.
+    """Return pixels as means of their samples, in bytes.
 
-    :param visible: which samples see the body.
-    :param sent: what they see.
-    :param backdrop: the sum over the other samples of every pixel of what these see.
-    :param size: pixels a side.
+    :param visible: samples in which the body is visible.
+    :param sent: light in these samples.
+    :param backdrop: sum of the light in the other samples of every pixel.
+    :param size: pixels per side.
     """
     pixel = pixel_of(visible.where, size)
     light = np.clip(sent, 0, 1)
@@ -117,19 +118,19 @@ def pixels(
 
 
 def pixel_of(samples: Int[np.ndarray, " sample"], size: int) -> Int[np.ndarray, " sample"]:
-    """The pixel that each sample belongs to, both counted row by row.
+    """Return the pixel of each sample, both counted row by row.
 
     :param samples: numbers of samples.
-    :param size: pixels a side.
+    :param size: pixels per side.
     """
     row, column = np.divmod(samples, size * SAMPLES)
     return (row // SAMPLES) * size + column // SAMPLES
 
 
 def free_samples(visible: Visible, size: int) -> Int[np.ndarray, " pixel"]:
-    """How many samples of every pixel do not see the body.
+    """Count the samples of every pixel in which the body is not visible.
 
-    :param visible: those that do.
-    :param size: pixels a side.
+    :param visible: the other samples.
+    :param size: pixels per side.
     """
     return SAMPLES**2 - np.bincount(pixel_of(visible.where, size), minlength=size * size)

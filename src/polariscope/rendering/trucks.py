@@ -1,4 +1,4 @@
-"""Trucks from their measures: toy figures of one material."""
+"""Trucks built from their measures: toy figures of one material."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ class Truck:
     """Measures of a truck in metres."""
 
     name: str
-    """What it is."""
+    """Name of the truck."""
     length: float
-    """Of the chassis behind the cab."""
+    """Length of the chassis behind the cab."""
     load: Literal["box", "tank", "flat", "tipper", "ladder", "mixer", "crane", "canvas", "logs"]
-    """What is behind the cab."""
+    """Load behind the cab."""
     cab: float = 1.7
     """Length of the cab."""
     cab_height: float = 2.5
     """Height of the cab above the ground."""
     bonnet: float = 0.0
-    """Length of a bonnet before the cab."""
+    """Length of a bonnet in front of the cab."""
     high: float = 1.9
     """Height of the load above the chassis."""
     rear_axles: int = 2
     """Number of axles at the rear."""
     trailer: bool = False
-    """The load is on a trailer, with a gap behind the cab."""
+    """If True, the load is on a trailer, with a gap behind the cab."""
 
 
 TRUCKS = (
@@ -67,7 +67,7 @@ TRUCKS = (
 
 
 def truck(of: Truck) -> Mesh:
-    """The body of a truck that drives ahead.
+    """Build the body of a truck that points ahead.
 
     :param of: its measures.
     """
@@ -79,8 +79,8 @@ def truck(of: Truck) -> Mesh:
     axles += [rear + 0.75 + 1.1 * number for number in range(of.rear_axles)]
     if of.trailer:
         axles += [-0.35]
-    one = wheel(tyre, 0.36, _TYRE, _RIM)
-    parts += [one.moved(x, _WIDTH / 2 - 0.2, tyre).both_sides() for x in axles]
+    left = wheel(tyre, 0.36, _TYRE, _RIM)
+    parts += [left.moved(x, _WIDTH / 2 - 0.2, tyre).both_sides() for x in axles]
     parts.append(box(0.12, 0.5, 0.12).moved(rear, 0.75, floor - 0.1).both_sides().painted(_DARK))
     return join(*parts, *_load(of, rear, -gap, floor))
 
@@ -100,7 +100,7 @@ def _cab(of: Truck, floor: float) -> list[Mesh]:
     ]
     y, cut = _WIDTH / 2 - 0.02, 0.06
     outline, middle = np.array(profile), np.array([(back + front) / 2, (low + high) / 2])
-    inner = middle + 0.95 * (outline - middle)  # the sides are a little smaller, so the edges are cut off
+    inner = middle + 0.95 * (outline - middle)  # the sides are slightly smaller, so the edges are bevelled
     sides = ((-y, inner), (cut - y, outline), (y - cut, outline), (y, inner))
     parts = [loft(np.array([[(x, at, z) for x, z in points] for at, points in sides]))]
 
@@ -226,7 +226,7 @@ def _load(of: Truck, rear: float, front: float, floor: float) -> list[Mesh]:
 
 
 def _tipper(of: Truck, rear: float, front: float, floor: float) -> list[Mesh]:
-    """A skip, tilted, full of sand."""
+    """Build a tilted skip full of sand."""
     long, middle = front - rear, (front + rear) / 2
     wall = box(long, 0.12, of.high).moved(0, _WIDTH / 2, of.high / 2).both_sides()
     ends = [box(0.12, _WIDTH, of.high).moved(x, 0, of.high / 2) for x in (-long / 2, long / 2)]

@@ -17,7 +17,7 @@ from typing import Any
 from polariscope.core.errors import InputError
 from polariscope.core.progress import AnyProgress, Progress, reporting
 from polariscope.core.types import OptionValue
-from polariscope.data.chain import Given, apply_variants, shorthands
+from polariscope.data.chain import VariantsLike, apply_variants, shorthands
 from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
@@ -115,7 +115,7 @@ class SearchSettings:
     """True for live lines, or a function called with (seed, n_latents, step, Σ E[σ²]), or with an event if it takes a
     :class:`polariscope.core.progress.ProgressEvent`. If two models are trained in parallel, it is called from their
     threads, one at a time."""
-    variants: Given = ()
+    variants: VariantsLike = ()
     """Variants of the data, as in :func:`polariscope.train`."""
     standardise: bool = False
     """Bring every feature of a table to mean 0 and standard deviation 1 first."""

@@ -62,7 +62,7 @@ class DatasetContract(AbstractContract):
             assert images.dtype == np.uint8
             np.testing.assert_array_equal(values, images.astype(np.float32) / np.float32(255))
         else:
-            with pytest.raises(InputError, match="no images; use values"):
+            with pytest.raises(InputError, match="not images; use values"):
                 data.images(indices)
 
     def test_observations_do_not_depend_on_order_repetition_or_company(

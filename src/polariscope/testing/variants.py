@@ -16,7 +16,7 @@ from polariscope.data.chain import apply_variants
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.rendered.sprites import SpritesDataset
 from polariscope.data.sources import load_recorded, parse_source
-from polariscope.data.variants import KINDS, OWN, AbstractVariant, ask_base, family
+from polariscope.data.variants import KINDS, NOT_DELEGATED, AbstractVariant, delegate_to_base, family
 from polariscope.testing.contract import AbstractContract, each
 
 FACTORS = ("shape", "scale", "orientation", "x", "y")
@@ -91,7 +91,7 @@ class VariantContract(AbstractContract):
     def test_what_it_cannot_be_made_of_is_refused(self, bases: Bases, name: str, base: str) -> None:
         if (name, base) not in pairs(self):
             with pytest.raises(
-                InputError, match=f"variant '{name}' is made of (images|rows), and arrays holds"
+                InputError, match=f"variant '{name}' applies to (images|rows), but arrays contains"
             ):
                 self.make(bases[base], name)
 
@@ -112,7 +112,7 @@ class VariantContract(AbstractContract):
             assert images.dtype == np.uint8
             np.testing.assert_array_equal(values, images.astype(np.float32) / np.float32(255))
         else:
-            with pytest.raises(InputError, match="no images; use values"):
+            with pytest.raises(InputError, match="not images; use values"):
                 data.images(indices)
 
     @each("pair", pairs, ids="-".join)
@@ -203,11 +203,13 @@ class VariantContract(AbstractContract):
     def test_all_that_it_does_not_change_is_the_bases(self, pair: Pair, bases: Bases) -> None:
         data = self.make(bases[pair[1]], pair[0])
         for name in vars(AbstractDataset):
-            if name.startswith("_") or name in OWN:
+            if name.startswith("_") or name in NOT_DELEGATED:
                 continue
             home = next(kind for kind in type(data).__mro__ if name in vars(kind))
             assert home is not AbstractDataset, f"{name} would be answered by the default, not by the base"
-            if home is AbstractVariant and isinstance(vars(AbstractVariant)[name], type(ask_base("x"))):
+            if home is AbstractVariant and isinstance(
+                vars(AbstractVariant)[name], type(delegate_to_base("x"))
+            ):
                 assert getattr(data, name) == getattr(data.base, name), name
 
     @each("pair", pairs, ids="-".join)

@@ -1,1 +1,1 @@
-"""Training: one loop, exact resume, a log of what the latents do."""
+"""Training: one loop, exact resume, and a log of the latents."""

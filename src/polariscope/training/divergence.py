@@ -1,4 +1,4 @@
-"""Divergence: numbers of a training that are no longer finite, and what is said about them."""
+"""Divergence: detection of numbers that are not finite, and its message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polariscope.storage.folder import RunFolder
 
 
 def not_finite(line: Mapping[str, object]) -> list[str]:
-    """Return the names of the entries of a log line that hold a number that is not finite.
+    """Return the names of the entries of a log line that contain a number that is not finite.
 
     >>> not_finite({"step": 3, "kl": [0.1, math.inf], "terms": {"rate": 2.0}, "delta_kl": None})
     ['kl']
@@ -30,18 +30,18 @@ def not_finite(line: Mapping[str, object]) -> list[str]:
 def divergence_message(
     noun: str, causes: Sequence[str], step: int, run: RunFolder | None, remedy: str
 ) -> str:
-    """Return the message about a training that diverged: the cause, the last checkpoint, what to try.
+    """Return the message about a diverged training: the cause, the last checkpoint, and a remedy.
 
-    :param noun: name of what was trained.
-    :param causes: names of what is not finite.
+    :param noun: name of the trained object.
+    :param causes: names of the numbers that are not finite.
     :param step: the step at which it happened.
-    :param run: folder where it is trained; None: it is not written.
-    :param remedy: what to try.
+    :param run: the run folder; None if nothing is written.
+    :param remedy: the remedy.
 
     >>> divergence_message("training", ["term 'rate'"], 3, None, "Try another seed.")[:60]
     "training diverged at step 3: the term 'rate' is not finite. "
     """
-    saved = "Nothing was kept, since no run folder was given."
+    saved = "Nothing was saved, since there is no run folder."
     if run is not None:
         steps = run.checkpoints.steps
         saved = (

@@ -1,4 +1,4 @@
-"""Batches for a step: observations, and what else an objective needs."""
+"""Batches for a step: observations and additional inputs of an objective."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from polariscope.models.model import Model
 from polariscope.objectives import AbstractObjective, Batch
 
 DATA_LOCK = threading.RLock()
-"""Held while data are read, which not every reader allows twice at a time, and while layers are constructed, which draw
-from the global generator of PyTorch."""
+"""Lock that is held while data are read, because some readers are not thread-safe, and while layers are constructed,
+because they draw from the global generator of PyTorch."""
 MAX_CACHED = 2**22
-"""Maximum number of values that are cached in memory, 16 MB: taking rows of them is all that a batch then costs."""
+"""Maximum number of values that are cached in memory, 16 MB, so a batch only has to select rows."""
 
 
 class ModelValues:
-    """Observations of a dataset on a model's device; a small dataset is read once, since small nets would wait for it.
+    """Observations of a dataset on a model's device; a small dataset is read once, since reading delays small nets.
 
     :param data: the dataset.
-    :param model: whose device and precision they get.
+    :param model: the model with the device and precision.
     """
 
     def __init__(self, data: AbstractDataset, model: Model) -> None:
@@ -48,9 +48,9 @@ class ModelValues:
 
 
 class Feed:
-    """Makes a batch from indices; a pair's partner is a function of the seed, the step and the stream's name.
+    """Source of batches by index; a pair's partner is a function of the seed, the step and the stream's name.
 
-    An objective that needs pairs says by its ``transition`` how they are drawn.
+    An objective that needs pairs defines their distribution by its ``transition``.
     """
 
     def __init__(
@@ -83,6 +83,6 @@ class Feed:
 def class_labels(
     data: AbstractDataset, indices: Int[np.ndarray, " sample"]
 ) -> Int[np.ndarray, "sample factor"]:
-    """The classes of the discrete factors."""
+    """Return the classes of the discrete factors."""
     columns = [data.factor_names.index(name) for name in discrete_factors(data)]
     return data.factors(indices)[:, columns].astype(np.int64)

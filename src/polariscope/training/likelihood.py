@@ -1,4 +1,4 @@
-"""The likelihood that suits the data: one decision, with its reason."""
+"""Selection of the likelihood that suits the data, with its reason."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from polariscope.data.counts import ValueFacts
 from polariscope.data.dataset import AbstractDataset
 
 MIN_DISPERSION = 0.8
-"""Median variance / mean of the columns below which whole numbers are not counts: ratings vary less."""
+"""Median variance / mean of the columns below which integers are not counts, such as ratings, which vary less."""
 POISSON_UNTIL = 1.2
-"""Median variance / mean up to which counts are Poisson; above, they vary more than chance."""
+"""Median variance / mean up to which counts are Poisson; above it, they are overdispersed."""
 MAX_SHARE_AT_LARGEST = 1e-3
-"""Share of the values at the largest one from which a scale has an end: ratings, bytes, grey levels."""
+"""Share of values equal to the largest one from which a scale is bounded: ratings, bytes, grey levels."""
 
 Reason = Literal[
     "unit-interval",
@@ -37,51 +37,53 @@ Reason = Literal[
 
 @dataclasses.dataclass(frozen=True)
 class LikelihoodChoice(AbstractStoredRecord, remedy="fit the estimator again"):
-    """A likelihood by name, and why it was chosen: a code and the facts behind it."""
+    """A likelihood by name and the reason for it: a code and the facts."""
 
     name: str
     """The likelihood, a member of ``polariscope.likelihoods``."""
     reason: Reason
-    """Why, as a code."""
+    """Code of the reason."""
     facts: ValueFacts
-    """Facts about the values: for the reason "rescaled", before they were rescaled."""
+    """Facts about the values; for the reason "rescaled", those before rescaling."""
     instead: str = ""
-    """For the reasons "rescaled" and "recorded": the likelihood that the values would have had."""
+    """For the reasons "rescaled" and "recorded": the likelihood that would otherwise have been selected."""
 
     @property
     def text(self) -> Text:
-        """The choice, its reason, and the way to another likelihood if there is a sensible one."""
-        why, way_back = WRITERS[self.reason](self)
-        return (f"likelihood {self.name} ({why}", *way_back, ")")
+        """The choice, its reason, and the argument for another likelihood if there is a sensible one."""
+        reason, alternative = WRITERS[self.reason](self)
+        return (f"likelihood {self.name} ({reason}", *alternative, ")")
 
 
 def choose_likelihood(facts: ValueFacts, before: ValueFacts | None = None) -> LikelihoodChoice:
-    """Return the likelihood that suits values, and the reason.
+    """Select the likelihood that suits values, and give the reason.
 
-    Values that are promised to lie in [0, 1], as those of images, and tables of 0 and 1 are Bernoulli. A table is
-    counts if all values are whole numbers from 0, the median of variance / mean over its columns is at least 0.8 and
-    fewer than 0.1 % of the values equal the largest one: negative-binomial if the median exceeds 1.2, otherwise
-    Poisson. Everything else is Gaussian, also tables of fewer than 1,000 values: in them one value is 0.1 %, so the
-    share at the largest value cannot show whether the scale has an end.
+    Values that are guaranteed to lie in [0, 1], such as those of images, and tables of 0 and 1 are Bernoulli. A table
+    contains counts if all values are non-negative integers, the median of variance / mean over its columns is at least
+    0.8, and fewer than 0.1 % of the values equal the largest one. Counts are negative-binomial if the median exceeds
+    1.2, otherwise Poisson. Everything else is Gaussian, including tables of fewer than 1,000 values: in them one value
+    is more than 0.1 %, so the share at the largest value cannot show whether the scale is bounded.
 
-    The share at the largest value excludes scales with an end, such as ratings, bytes and grey levels: counts have a
-    tail. It does not exclude columns of identifiers, such as 0 … n − 1, in which the largest value occurs once and
-    variance / mean is huge. In a column of identifiers no value occurs twice, and in counts some value does, usually
-    0; so a table in which no column has a repeated value is not counts.
+    The share at the largest value excludes bounded scales, such as ratings, bytes and grey levels, whereas counts have
+    a tail. It does not exclude columns of identifiers, such as 0 … n − 1, in which the largest value occurs once and
+    variance / mean is huge. In a column of identifiers no value occurs twice, whereas in counts some value does,
+    usually 0. A table in which no column has a repeated value is therefore not counts.
 
-    Values whose units were changed are judged as they are now: whoever asks for standardised counts gets a Gaussian
-    model of them, and the reason names the likelihood that they would have had.
+    Rescaled values are judged in their new units: standardised counts get a Gaussian model, and the reason names the
+    likelihood that they would otherwise have had.
 
-    :param facts: what is known of the values.
-    :param before: (default None: units were not changed) what is known of them in their own units.
+    :param facts: facts about the values.
+    :param before: (default None: not rescaled) facts about the values in their original units.
     """
     choice = _by_values(facts)
     if before is None or choice.reason != "real":
         return choice
-    other = _by_values(before)
-    # The units that a search puts a table into hide why its values are not counts.
+    original = _by_values(before)
+    # If both are equal, the original units give the more specific reason why the values are not counts.
     return (
-        other if other.name == choice.name else LikelihoodChoice(choice.name, "rescaled", before, other.name)
+        original
+        if original.name == choice.name
+        else LikelihoodChoice(choice.name, "rescaled", before, original.name)
     )
 
 
@@ -108,13 +110,13 @@ def _by_values(facts: ValueFacts) -> LikelihoodChoice:
 def likelihood_of(
     data: AbstractDataset, *, decodes: bool = True, recorded: str | None = None
 ) -> LikelihoodChoice:
-    """Return the likelihood that ``auto`` stands for.
+    """Return the likelihood that ``auto`` selects.
 
-    A run that was begun keeps its likelihood, since an earlier version can have chosen another one.
+    A resumed run keeps its likelihood, since an earlier version might have selected another one.
 
     :param data: the dataset, with its variants.
-    :param decodes: (default True) whether a decoder is trained; otherwise no likelihood is used.
-    :param recorded: (default None) name of the likelihood of the run that is resumed.
+    :param decodes: (default True) if False, no decoder is trained and no likelihood is used.
+    :param recorded: (default None) name of the likelihood of the resumed run.
     """
     if not decodes:
         choice = choose_likelihood(ValueFacts(len(data.shape) == 1, data.is_unit_interval))
@@ -127,9 +129,9 @@ def likelihood_of(
 
 
 def natural_likelihood(data: AbstractDataset) -> str:
-    """Return the likelihood that the values call for in their own units: they are counts, or all 0 and 1.
+    """Return the likelihood that suits the values in their original units, if they are counts or all 0 and 1.
 
-    It is empty for other values, of which no likelihood is certain.
+    The result is empty for other values, whose likelihood is not certain.
 
     :param data: the dataset, with its variants.
     """
@@ -139,24 +141,24 @@ def natural_likelihood(data: AbstractDataset) -> str:
 
 
 def _counts(choice: LikelihoodChoice) -> tuple[str, tuple[Piece, ...]]:
-    why = f"the values are counts: whole numbers with variance/mean {choice.facts.dispersion:.2g}"
-    return why, ("; for a Gaussian model give ", Argument("likelihood", "gaussian"))
+    reason = f"the values are counts: whole numbers with variance/mean {choice.facts.dispersion:.2g}"
+    return reason, ("; for a Gaussian model pass ", Argument("likelihood", "gaussian"))
 
 
-def _not_counts(why: str) -> tuple[str, tuple[Piece, ...]]:
-    return why, ("; for counts give ", Argument("likelihood", "negative-binomial"))
+def _not_counts(reason: str) -> tuple[str, tuple[Piece, ...]]:
+    return reason, ("; for counts pass ", Argument("likelihood", "negative-binomial"))
 
 
 def _end_of_scale(choice: LikelihoodChoice) -> tuple[str, tuple[Piece, ...]]:
     share, largest = choice.facts.share_at_largest, choice.facts.largest
     return _not_counts(
-        f"whole numbers of which {share:.1%} are the largest, {largest:g}, as on a scale with an end"
+        f"whole numbers of which {share:.1%} equal the largest, {largest:g}, as on a bounded scale"
     )
 
 
 def _rescaled(choice: LikelihoodChoice) -> tuple[str, tuple[Piece, ...]]:
-    what = "0 and 1" if choice.facts.is_binary else "counts"
-    return f"the values were {what} before they were rescaled; unscaled they are {choice.instead}", ()
+    values = "0 and 1" if choice.facts.is_binary else "counts"
+    return f"the values were {values} before they were rescaled; without rescaling: {choice.instead}", ()
 
 
 Writer = Callable[[LikelihoodChoice], tuple[str, tuple[Piece, ...]]]
@@ -164,19 +166,19 @@ WRITERS: dict[Reason, Writer] = {
     "unit-interval": lambda _: ("values lie in [0, 1]", ()),
     "binary": lambda _: (
         "all values are 0 or 1",
-        ("; for a Gaussian model give ", Argument("likelihood", "gaussian")),
+        ("; for a Gaussian model pass ", Argument("likelihood", "gaussian")),
     ),
     "overdispersed": _counts,
     "counts": _counts,
     "real": lambda _: ("values need not lie in [0, 1]", ()),
     "few-values": lambda choice: _not_counts(
-        f"whole numbers, but {choice.facts.n_values:,} values are too few to tell counts from a scale with an end"
+        f"whole numbers, but {choice.facts.n_values:,} values are too few to distinguish counts from a bounded scale"
     ),
     "end-of-scale": _end_of_scale,
     "underdispersed": lambda choice: _not_counts(
         f"whole numbers that vary less than counts: variance/mean {choice.facts.dispersion:.2g}"
     ),
-    "identifiers": lambda _: _not_counts("whole numbers of which none occurs twice, as in identifiers"),
+    "identifiers": lambda _: _not_counts("whole numbers without repetitions, like identifiers"),
     "rescaled": _rescaled,
     "recorded": lambda choice: (
         f"recorded with the run; for a new run it would be {choice.instead}",
@@ -184,4 +186,4 @@ WRITERS: dict[Reason, Writer] = {
     ),
     "no-decoder": lambda _: ("not used", ()),
 }
-"""The reason in words, and the way to another likelihood."""
+"""Functions that return the reason in words and the argument for another likelihood."""

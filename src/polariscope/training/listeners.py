@@ -1,4 +1,4 @@
-"""Listeners, which are called after every step: a live line, and TensorBoard."""
+"""Listeners, which are called after every step: a live display, and TensorBoard."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rich.text import Text
 
 
 class ProgressLine:
-    """Shows steps and time, and below them the loss terms and the counts of active, mixed and passive latents.
+    """Display of steps and time, the loss terms, and the counts of active, mixed and passive latents.
 
-    On a terminal two live lines; elsewhere (a log file, CI) a plain line now and then.
+    On a terminal it has two live lines; elsewhere (a log file, CI) it prints a plain line at intervals.
 
-    :param steps: how many there will be.
+    :param steps: total number of steps.
     :param every_seconds: (default 20) seconds between two plain lines.
-    :param describe_line: (default: that of a model) returns a line of the log as text.
+    :param describe_line: (default: that of a model) function that returns a line of the log as text.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ProgressLine:
 
 
 def in_words(line: dict[str, Any]) -> str:
-    """A line of the log in one breath.
+    """Summarise a line of the log.
 
     >>> in_words({"loss": 31.42, "terms": {"rate": 12.0}, "active": 5, "mixed": 1, "passive": 4})
     'loss 31.42 · rate 12.00 · 5 active, 1 mixed, 4 passive'
@@ -78,7 +78,7 @@ def in_words(line: dict[str, Any]) -> str:
 
 
 def tensorboard_listener(writer: Any) -> Callable[[int, dict[str, Any] | None], None]:
-    """Writes each line of the log as TensorBoard events."""
+    """Return a listener that writes each line of the log as TensorBoard events."""
 
     def listen(step: int, line: dict[str, Any] | None) -> None:
         if line is None:

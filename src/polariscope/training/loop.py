@@ -1,4 +1,4 @@
-"""The training loop, from top to bottom, and the training of a model with it."""
+"""The training loop, and the training of a model with it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from polariscope.training.stopping import stop_requests
 logger = logging.getLogger("polariscope")
 
 Listener = Callable[[int, dict[str, Any] | None], None]
-"""Called after every step with the number of finished steps and the line that was logged, if any."""
+"""Function that is called after every step with the number of finished steps and the logged line, if any."""
 
 
 class LoopSettings(Protocol):
-    """Settings that the loop itself reads."""
+    """Settings that the loop uses."""
 
     @property
     def steps(self) -> int:
@@ -47,11 +47,11 @@ class LoopSettings(Protocol):
 
     @property
     def log_every(self) -> int:
-        """Steps between two lines of the log."""
+        """Number of steps between two lines of the log."""
 
     @property
     def checkpoint_every(self) -> int:
-        """Steps between two checkpoints."""
+        """Number of steps between two checkpoints."""
 
 
 Settings = TypeVar("Settings", bound=LoopSettings)
@@ -60,58 +60,59 @@ Settings = TypeVar("Settings", bound=LoopSettings)
 class AbstractTask(abc.ABC, Generic[Settings]):
     """Networks that the loop trains: their update and their log.
 
-    Order of the steps, log, checkpoints, early stopping, divergence and requests to stop belong to the loop
-    (:func:`train_task`). A task begins before its first step, with all that changes in its ``state``.
+    The loop (:func:`train_task`) is responsible for the order of the steps, the log, checkpoints, early stopping,
+    divergence and requests to stop. A task is created before its first step, with everything that changes in its
+    ``state``.
     """
 
     noun: ClassVar[str] = "training"
     """Name of the task in messages."""
     state: TrainState
-    """All that changes, which a checkpoint holds."""
+    """Everything that changes in training, and is part of a checkpoint."""
     settings: Settings
-    """Length and record."""
+    """Length of the training and intervals of logging and checkpoints."""
 
     @property
     def keeps_checkpoints(self) -> bool:
-        """Whether every checkpoint stays, instead of the last two."""
+        """True if every checkpoint is kept, instead of the last two."""
         return False
 
     @abc.abstractmethod
     def mode(self) -> AbstractContextManager[None]:
-        """Return a context in which the networks are in the mode that the steps need."""
+        """Return a context in which the networks are in the mode that the steps require."""
 
     def first_line(self) -> dict[str, Any] | None:
-        """Return a line that is logged before the first step; None: there is none."""
+        """Return a line that is logged before the first step, or None."""
         return None
 
     @abc.abstractmethod
     def gradients(self) -> dict[str, Float[Tensor, ""]]:
-        """Compute the gradients of the next step and return its numbers by name, to be averaged into the log."""
+        """Compute the gradients of the next step and return its numbers by name, which are averaged in the log."""
 
     @abc.abstractmethod
     def update(self) -> None:
-        """Change the weights by these gradients."""
+        """Update the weights with these gradients."""
 
     @abc.abstractmethod
     def line(self, means: dict[str, float]) -> dict[str, Any]:
         """Return a line of the log.
 
-        :param means: numbers of :meth:`gradients`, averaged over the steps since the last line.
+        :param means: results of :meth:`gradients`, averaged over the steps since the last line.
         """
 
     @abc.abstractmethod
     def causes(self, numbers: Mapping[str, float]) -> list[str]:
-        """Return the names of what is not finite after :meth:`gradients`, as they stand in a message.
+        """Return the names of the numbers that are not finite after :meth:`gradients`, as used in a message.
 
-        :param numbers: those of the step.
+        :param numbers: numbers of the step.
         """
 
     @abc.abstractmethod
     def remedy(self, step: int, *, has_moved: bool) -> str:
-        """Return what to try after a divergence, in one or two sentences.
+        """Return a remedy for a divergence, in one or two sentences.
 
         :param step: the step at which it happened.
-        :param has_moved: whether the weights are no longer the initial ones.
+        :param has_moved: if True, the weights are no longer the initial ones.
         """
 
 
@@ -120,12 +121,12 @@ def train_task(
 ) -> TrainState:
     """Train the networks of a task in place until ``settings.steps``; with a folder, resume from its checkpoint.
 
-    If the patience of its state runs out earlier, the model gets the weights of its best validation.
+    If the patience of its state is exhausted earlier, the model gets the weights of its best validation.
 
-    Raises :class:`DivergedError` when a number of a step or of the log is no longer finite, and ``KeyboardInterrupt``
-    after saving a checkpoint when asked to stop; both leave the last good checkpoint.
+    Raises :class:`DivergedError` if a number of a step or of the log is not finite, and ``KeyboardInterrupt`` on a
+    request to stop, after saving a checkpoint. Both leave the last good checkpoint.
 
-    :param task: what is trained, before its first step.
+    :param task: the task, before its first step.
     :param run: (default None: nothing is written) folder of the log and the checkpoints.
     :param listeners: (default none) functions that are called after every step.
     """
@@ -143,7 +144,7 @@ def train_task(
             run.log.append(line)
         while state.step < settings.steps and not state.patience.is_exhausted:
             tensors = task.gradients()
-            # Stacked, since each number that is read by itself waits for the device.
+            # Stacked, because reading each number separately would wait for the device every time.
             values = torch.stack([value.detach() for value in tensors.values()]).tolist()
             if not all(map(math.isfinite, values)):
                 raise diverged(task.causes(dict(zip(tensors, values, strict=True))), state.step + 1)
@@ -155,7 +156,7 @@ def train_task(
             line = None
             if state.step % settings.log_every == 0 or state.step == settings.steps:
                 line = task.line(state.take_means())
-                # The numbers of a batch can be finite when the codes of other observations are not.
+                # The numbers of a batch can be finite although the codes of other observations are not.
                 if names := not_finite(line):
                     raise diverged([f"logged {name}" for name in names], state.step)
                 state.patience.observe(line, state.model)
@@ -166,7 +167,7 @@ def train_task(
             is_last = state.step == settings.steps or state.patience.is_exhausted
             due = state.step % settings.checkpoint_every == 0 or is_last
             if run is not None and (due or stop.is_set()):
-                saved = cast(Trained, state.model)  # what is trained in a folder can be saved
+                saved = cast(Trained, state.model)  # networks that are trained in a folder can be saved
                 run.save_checkpoint(
                     state.step, saved, state.tensors(), state.metadata(), keep_all=task.keeps_checkpoints
                 )
@@ -178,9 +179,9 @@ def train_task(
 
 
 def n_validated(settings: TrainSettings) -> int:
-    """Return the number of validation samples that a model is validated with, if there are so many.
+    """Return the maximum number of validation samples.
 
-    :param settings: of the training.
+    :param settings: settings of the training.
     """
     return max(settings.probe_samples, 1024)
 
@@ -188,11 +189,11 @@ def n_validated(settings: TrainSettings) -> int:
 class ModelTask(AbstractTask[TrainSettings]):
     """Training of a model: the terms of an objective on batches of the training split.
 
-    :param model: with the weights it begins with.
-    :param objective: what is minimised.
-    :param data: what is trained on.
+    :param model: the model with its initial weights.
+    :param objective: the objective to minimise.
+    :param data: the training data.
     :param split: training and validation indices.
-    :param settings: of the training.
+    :param settings: settings of the training.
     """
 
     def __init__(
@@ -243,7 +244,7 @@ class ModelTask(AbstractTask[TrainSettings]):
             layer.advance()
 
     def line(self, means: dict[str, float]) -> dict[str, Any]:
-        """Return a line of the log: averaged terms, and the latents as they are now.
+        """Return a line of the log: averaged terms and the current state of the latents.
 
         :param means: terms, loss and gradient, averaged over the steps since the last line.
         """
@@ -253,7 +254,7 @@ class ModelTask(AbstractTask[TrainSettings]):
             "loss": means.pop("loss"),
             "gradient": means.pop("gradient"),
             "terms": means,
-            # in the model's loss, of which an adversary's terms are no part
+            # Weights in the model's loss, which does not include an adversary's terms.
             "weights": {
                 name: float(term.weight) if term.trains == "model" else 0.0
                 for name, term in self.terms.items()
@@ -266,12 +267,13 @@ class ModelTask(AbstractTask[TrainSettings]):
         return line
 
     def causes(self, numbers: Mapping[str, float]) -> list[str]:
-        """Return the terms that are not finite, or those whose gradient is not.
+        """Return the terms that are not finite or whose gradient is not finite.
 
-        :param numbers: those of the step.
+        :param numbers: numbers of the step.
         """
         noise = torch.Generator(self.model.device)
-        noise.set_state(self.noise_before)  # the same draws again: the first graph is gone
+        # The first graph has been freed, so the terms are computed again with the same draws.
+        noise.set_state(self.noise_before)
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         terms = self.objective.terms(Step(self.model, self.batch, noise, self.state.companion))
         causes = [f"term {name!r}" for name, term in terms.items() if not torch.isfinite(term.value).all()]
@@ -289,8 +291,8 @@ class ModelTask(AbstractTask[TrainSettings]):
     def remedy(self, step: int, *, has_moved: bool) -> str:
         if not has_moved:
             return (
-                "It is so with the initial weights: check the data for extreme values, and standardise them; for "
-                "counts, take a likelihood of counts."
+                "This happens with the initial weights: check the data for extreme values, and standardise them; for "
+                "counts, use a likelihood of counts."
             )
         rate = self.settings.learning_rate_at(step - 1)
         return (
@@ -310,11 +312,11 @@ def fit(
 ) -> TrainState:
     """Train ``model`` in place by :func:`train_task`.
 
-    :param model: with the weights it begins with.
-    :param objective: what is minimised.
-    :param data: what is trained on.
+    :param model: the model with its initial weights.
+    :param objective: the objective to minimise.
+    :param data: the training data.
     :param split: training and validation indices.
-    :param settings: of the training.
+    :param settings: settings of the training.
     :param run: (default None: nothing is written) folder of the run, which is resumed.
     :param listeners: (default none) functions that are called after every step.
     """
@@ -324,12 +326,12 @@ def fit(
 def first_state(
     model: Model, objective: AbstractObjective, data: AbstractDataset, settings: TrainSettings
 ) -> tuple[TrainState, dict[str, list[nn.Parameter]]]:
-    """All that changes while training, before the first step; and which parameters each optimiser trains.
+    """Return the state before the first step, and the parameters that each optimiser trains.
 
-    :param model: with the weights it begins with.
-    :param objective: what is minimised.
-    :param data: what is trained on.
-    :param settings: of the training.
+    :param model: the model with its initial weights.
+    :param objective: the objective to minimise.
+    :param data: the training data.
+    :param settings: settings of the training.
     """
     with DATA_LOCK:
         companion = objective.companion(
@@ -345,7 +347,7 @@ def first_state(
 def make_optimisers(
     model: Model, companion: nn.Module | None, objective: AbstractObjective, settings: TrainSettings
 ) -> tuple[dict[str, list[nn.Parameter]], dict[str, torch.optim.Optimizer]]:
-    """Who trains which weights: the model with its helper, or the model and its adversary apart."""
+    """Create the optimisers: one for the model with its helper, or one each for the model and its adversary."""
     of_model = [parameter for parameter in model.parameters() if parameter.requires_grad]
     of_companion = list(companion.parameters()) if companion is not None else []
     if companion is None or not objective.companion_is_adversary:
@@ -360,20 +362,20 @@ def make_optimisers(
 
 
 def step_gradients(terms: Terms, trained: dict[str, list[nn.Parameter]]) -> torch.Tensor:
-    """Gradients of each part's loss in its own weights only; returns the model's loss."""
+    """Compute the gradients of each part's loss in its own weights only, and return the model's loss."""
     losses = {}
     for part, parameters in trained.items():
         losses[part] = total(terms, part)
-        # What zero_grad does, without its hooks, which are a large part of a small step.
+        # The same as zero_grad without its hooks, which take a large part of a small step.
         for parameter in parameters:
             parameter.grad = None
-        # Restricted to its own weights: the model must not train its adversary, nor be trained by it.
+        # Restricted to its own weights, because the model must not train its adversary or be trained by it.
         losses[part].backward(inputs=parameters if len(trained) > 1 else None)
     return losses["model"]
 
 
 def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> torch.optim.Optimizer:
-    """The optimiser, as for the published models; fused, since one pass over the weights is faster than eight."""
+    """Create the optimiser of the published models; fused, because one pass over the weights is faster than eight."""
     rate = settings.learning_rate
     if settings.optimiser in ADAMS:
         return FusedAdam(
@@ -384,13 +386,13 @@ def make_optimiser(parameters: list[nn.Parameter], settings: TrainSettings) -> t
     return torch.optim.SGD(parameters, lr=rate)
 
 
-def gradient_norm(parameters: list[nn.Parameter], longest: float | None) -> torch.Tensor:
-    """Euclidean norm of the gradient, which is shortened to ``longest`` where it exceeds it."""
+def gradient_norm(parameters: list[nn.Parameter], max_norm: float | None) -> torch.Tensor:
+    """Return the Euclidean norm of the gradient, and clip the gradient to ``max_norm``."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return torch.zeros(())
-    # What torch.nn.utils.get_total_norm does, without sorting the weights by device in every step.
+    # The same as torch.nn.utils.get_total_norm, without sorting the weights by device in every step.
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-    if longest is not None:
-        torch.nn.utils.clip_grads_with_norm_(parameters, longest, norm)
+    if max_norm is not None:
+        torch.nn.utils.clip_grads_with_norm_(parameters, max_norm, norm)
     return norm

@@ -1,4 +1,4 @@
-"""Keep the memory that a training step frees, for the next step."""
+"""Reuse of the memory that a training step frees by the next step."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # glibc's names for mallop
 
 
 def keep_freed_memory() -> bool:
-    """Ask the C library not to hand freed memory back to the system; true where it listens (glibc).
+    """Configure the C library not to return freed memory to the system; return True if this is supported (glibc).
 
-    A convolutional step on the CPU allocates and frees some 100 MB of activations. By default glibc returns the
-    top of its heap as soon as it is free, and the next step pays for every page again; what
-    that costs is a row of benchmarks/train_step.py. The process keeps at most what training has used, until it ends.
+    A convolutional step on the CPU allocates and frees some 100 MB of activations. By default glibc returns the top of
+    its heap as soon as it is free, and the next step has to request every page again; benchmarks/train_step.py measures
+    the cost. The process keeps at most the memory that training has used, until it ends.
     """
     if not sys.platform.startswith("linux"):
         return False

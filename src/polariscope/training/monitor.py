@@ -1,4 +1,4 @@
-"""What the latents are doing while the model trains."""
+"""Monitoring of the latents while the model trains."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from polariscope.training.feed import Feed
 
 
 class Probe:
-    """Looks at a model through fixed validation samples, with noise of its own.
+    """Evaluation of a model on fixed validation samples, with separate noise.
 
-    It draws nothing from the training's generators, so looking more or less often changes no weight.
+    It does not use the generators of the training, so the frequency of evaluation does not change any weight.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Probe:
         self._batches: dict[tuple[int, int], Batch] = {}
 
     def _batch(self, start: int, stop: int, step: int) -> Batch:
-        """One batch, rendered or gathered once and cached."""
+        """Return a batch, which is rendered or read once and cached."""
         if (start, stop) not in self._batches:
             self._batches[start, stop] = self.feed.batch(self.indices[start:stop], start, stream="probe")
         return dataclasses.replace(self._batches[start, stop], step=step)
@@ -54,10 +54,10 @@ class Probe:
 
     @torch.no_grad()
     def latents(self, n_samples: int) -> dict[str, Any]:
-        """KL, mean posterior variance and std μ of each latent, Σ E[σ²], Δ_KL, how many are of each type, and any γ.
+        """Return KL, mean posterior variance and std μ of each latent, Σ E[σ²], Δ_KL, the count of each type, and γ.
 
-        Types and Δ_KL are those of :func:`polariscope.diagnose`, for conditional priors too, with its default α. Δ_KL
-        is None where it is not defined (a posterior that is a point) and, like a std μ, where it is not finite.
+        Types and Δ_KL are those of :func:`polariscope.diagnose` with its default α, also for conditional priors. Δ_KL
+        is None if it is not defined (a point mass as posterior). Δ_KL and std μ are None if they are not finite.
         """
         model = self.feed.model
         noise = self._generator("probe")
@@ -72,7 +72,7 @@ class Probe:
             if model.has_density:
                 rates.append(kl(q, prior, q.sample(noise)))
         mean, variance, *prior_moments = (torch.cat(parts).numpy() for parts in zip(*moments, strict=True))
-        with np.errstate(all="ignore"):  # of a model that is diverging
+        with np.errstate(all="ignore"):  # a diverging model has such values
             relative = in_units_of_prior(mean, variance, *prior_moments)
             types = types_of(moments_of(relative), TypeRule.alpha).tolist()
             delta, spread = polarisation(relative).delta, mean.std(axis=0).tolist()
@@ -89,7 +89,7 @@ class Probe:
 
     @torch.no_grad()
     def validation(self, objective: AbstractObjective, step: int) -> dict[str, float]:
-        """Mean of each term of the loss over all samples of the probe, with the model as it is when it is used."""
+        """Return the mean of each term of the loss over all samples of the probe, in evaluation mode."""
         noise = self._generator("validation")
         sums: dict[str, float] = {}
         for rows in self._chunks(len(self.indices)):
@@ -103,13 +103,13 @@ class Probe:
 
 
 def _finite(value: float | None) -> float | None:
-    """A number that JSON can hold; None for others."""
+    """Return a number that JSON can represent; None for others."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def passive_shape(
     model: Model, prior: AbstractPriorDistribution
 ) -> tuple[Float[Tensor, "*sample latent"], Float[Tensor, "*sample latent"]]:
-    """Mean and variance of a passive latent, by which others are judged: the prior's, or of the nearest Gaussian."""
+    """Return mean and variance of a passive latent: those of the prior, or of the nearest Gaussian."""
     normal = prior.normal()
     return model.prior.passive_shape() if normal is None else (normal[0], torch.exp(normal[1]))

@@ -1,4 +1,4 @@
-"""In which order training sees the data."""
+"""Order of the training data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from polariscope.core.seeds import generator
 
 
 class DataOrder:
-    """A fresh permutation of the training indices for every epoch, cut into batches.
+    """A new permutation of the training indices for every epoch, divided into batches.
 
-    The batch of a step is a function of the seed and the step alone, so a resumed run sees what it would have
-    seen. What is left over at the end of an epoch is dropped; a split smaller than a batch is one batch.
+    The batch of a step is a function of the seed and the step alone, so a resumed run uses the same batches. An
+    incomplete batch at the end of an epoch is dropped. A split smaller than a batch is one batch.
     """
 
     def __init__(self, indices: Int[np.ndarray, " sample"], batch_size: int, seed: int) -> None:

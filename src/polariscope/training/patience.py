@@ -1,4 +1,4 @@
-"""Early stopping: end a training whose held-out loss no longer improves, and keep the best model."""
+"""Early stopping: stop a training when the held-out loss no longer improves, and keep the best model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from polariscope.objectives import AbstractObjective
 from polariscope.training.settings import TrainSettings
 
 Metadata = Mapping[str, Any]
-"""Values of JSON by name."""
+"""JSON values by name."""
 BOUND = ("reconstruction", "rate")
-"""Terms that are monitored if the objective has an adversary, whose game has no loss that falls."""
+"""Terms that are monitored if the objective has an adversary, because no single loss decreases then."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -28,19 +28,19 @@ class Patience:
     """
 
     limit: int = 0
-    """Validations without improvement after which training stops; 0: never."""
+    """Number of validations without improvement after which training stops; 0 for never."""
     every: int = 1
-    """Steps between two validations."""
+    """Number of steps between two validations."""
     counts_after: int = 0
     """Last step of the schedules; later validations count."""
     bound_only: bool = False
-    """Whether the reconstruction and the rate are monitored instead of the loss."""
+    """If True, reconstruction and rate are monitored instead of the loss."""
     best_step: int = 0
     """Step of the lowest held-out loss; 0 before the first validation that counts."""
     best_loss: float = math.inf
     """That loss, in nats."""
     waited: int = 0
-    """Validations since then."""
+    """Number of validations since then."""
     best_weights: dict[str, Tensor] = dataclasses.field(default_factory=dict)
     """Weights of the model at that step."""
 
@@ -48,8 +48,8 @@ class Patience:
     def of(cls, settings: TrainSettings, objective: AbstractObjective) -> Patience:
         """Return the monitor of a training before its first step.
 
-        :param settings: of the training.
-        :param objective: what is minimised.
+        :param settings: settings of the training.
+        :param objective: the objective.
         """
         return cls(
             limit=settings.patience,
@@ -60,7 +60,7 @@ class Patience:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether training has to stop."""
+        """True if training has to stop."""
         return 0 < self.limit <= self.waited
 
     def observe(self, line: LogLine, model: nn.Module) -> None:
@@ -80,7 +80,7 @@ class Patience:
             self.waited += 1
 
     def monitored(self, line: LogLine) -> float:
-        """Return the loss that is monitored, in nats: the held-out loss, or reconstruction and rate with an adversary.
+        """Return the monitored loss in nats: the held-out loss, or reconstruction and rate with an adversary.
 
         :param line: a line of the log with a validation.
         """
@@ -93,17 +93,17 @@ class Patience:
         return {f"best/{name}": value for name, value in self.best_weights.items()}
 
     def metadata(self) -> dict[str, Any]:
-        """Return the counts, as a checkpoint stores them; nothing if training never stops early."""
+        """Return the counts, as a checkpoint stores them; empty if training never stops early."""
         if not self.limit:
             return {}
         loss = self.best_loss if self.best_step else None
         return {"patience": {"best_step": self.best_step, "best_loss": loss, "waited": self.waited}}
 
     def restore(self, tensors: Mapping[str, Tensor], metadata: Metadata) -> None:
-        """Put the state of a checkpoint back.
+        """Restore the state of a checkpoint.
 
         :param tensors: the best weights by name.
-        :param metadata: of the checkpoint.
+        :param metadata: metadata of the checkpoint.
         """
         if not self.limit:
             return

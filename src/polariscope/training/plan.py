@@ -1,4 +1,4 @@
-"""A training run by name, checked before any of it is done."""
+"""Plans of training runs, which are checked completely before training starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from polariscope.core.options import build, check_options, describe_concept, opt
 from polariscope.core.options import route as route_options
 from polariscope.core.records import to_plain
 from polariscope.core.types import OptionValue
-from polariscope.data.chain import Given, apply_variants, in_usual_units, shorthands
+from polariscope.data.chain import VariantsLike, apply_variants, in_default_units, shorthands
 from polariscope.data.counts import check_counts
 from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
@@ -76,18 +76,18 @@ FAMILIES = {
 
 @dataclasses.dataclass(frozen=True)
 class RunPlan:
-    """A training run, checked and ready: nothing has been written yet."""
+    """A checked training run; nothing has been written yet."""
 
     data: AbstractDataset
     objective: AbstractObjective
     blueprint: Blueprint
     settings: TrainSettings
     chosen: tuple[str, ...] = ()
-    """What was chosen for the user, in a few words each."""
+    """Choices made for the user, in a few words each."""
 
     @property
     def feature_variance(self) -> float | None:
-        """Mean variance of the features of a table, in the units that the model sees; of images it is not asked for."""
+        """Mean variance of the features of a table in the units of the model; None for images."""
         return mean_variance(self.data) if len(self.data.shape) == 1 and self.blueprint.decodes else None
 
     @functools.cached_property
@@ -96,11 +96,11 @@ class RunPlan:
         return self.settings.split_of(self.data)
 
     def describe(self, device: str, threads: Mapping[str, object] | None = None) -> dict[str, Any]:
-        """The contents of settings.json.
+        """Return the contents of settings.json.
 
-        :param device: Where it is trained.
-        :param threads: (default None) What is recorded of the number of threads, outside the hash; None: that of
-            PyTorch now.
+        :param device: device of the training.
+        :param threads: (default None: the current number of PyTorch) record of the number of threads, which is not
+            part of the hash.
         """
         record: dict[str, Any] = {
             "format": FORMAT,
@@ -116,7 +116,7 @@ class RunPlan:
         record["split"] = self.settings.split_in_words(self.data, self.split)
         if (feature_variance := self.feature_variance) is not None:
             record["feature_variance"] = significant(feature_variance)
-        record["caution"] = self.objective.caution  # what a report must say of models trained so
+        record["caution"] = self.objective.caution  # a warning that reports show for such models
         if self.objective.training:
             record["defaults_of_objective"] = sorted(self.objective.training)  # options with other defaults
         used: Mapping[str, object] = {"threads": torch.get_num_threads()} if threads is None else threads
@@ -142,7 +142,7 @@ def plan(
     likelihood: str | Mapping[str, object] | AbstractLikelihood = "auto",
     initialisation: Initialisation = "glorot",
     *,
-    variants: Given = (),
+    variants: VariantsLike = (),
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
@@ -151,11 +151,11 @@ def plan(
     pace: Pace | None = None,
     **options: OptionValue,
 ) -> RunPlan:
-    """Check a whole training run without doing any of it; other arguments as in :func:`train`.
+    """Check a whole training run without training; other arguments as in :func:`train`.
 
-    :param recorded: (default None: a new run) settings of the run that is continued. Its net, likelihood, rate, batch
-        and length win over what the planner would choose for a new run, but not over what the caller names.
-    :param pace: (default None: the planner's) learning rate, batch size and length of a new run unless they are named.
+    :param recorded: (default None: a new run) settings of the resumed run. Its net, likelihood, learning rate, batch
+        size and length take precedence over the planner's, but not over arguments of the caller.
+    :param pace: (default None: the planner's) default learning rate, batch size and length of a new run.
     """
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     data = apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing)
@@ -177,22 +177,22 @@ def plan(
     routed = route(selected, options)
     if "steps" in routed["training"] and routed["training"].get("epochs") not in (None, "none"):
         raise InputError(
-            problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
-            remedy="give one of them",
+            problem=(Argument("steps"), " and ", Argument("epochs"), " both set the length of training"),
+            remedy="pass one of them",
         )
     if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):
         raise InputError("n_latents", "be an integer", got=f"{n_latents!r}")
     concepts: dict[str, Any] = {}
     for kind, choice in selected.items():
-        with _as_given(kind, options):
+        with _named_as_passed(kind, options):
             if kind == "likelihood" and not isinstance(choice, AbstractLikelihood):
                 choice = likelihood_for(data, choice, routed[kind], concepts["objective"])
                 concepts[kind] = build(FAMILIES[kind], choice)
             else:
                 concepts[kind] = build(FAMILIES[kind], choice, routed[kind])
-    with _as_given("training", options):
-        brought = brought_training(concepts["objective"], routed["training"])
-        named = check_options("training", TrainSettings, {**brought, **routed["training"]})
+    with _named_as_passed("training", options):
+        objective_options = training_defaults(concepts["objective"], routed["training"])
+        named = check_options("training", TrainSettings, {**objective_options, **routed["training"]})
         before = None if recorded is None else recorded["training"]
         planned = planned_training(data, concepts["net"], named, before, pace)
         settings = TrainSettings(**{**planned.options, **named})
@@ -201,8 +201,8 @@ def plan(
     ):
         raise InputError(
             problem=(
-                f"likelihood {label(selected['likelihood'])!r} needs values in [0, 1], which {data.name} "
-                "does not promise"
+                f"likelihood {label(selected['likelihood'])!r} requires values in [0, 1], which {data.name} "
+                "does not guarantee"
             ),
             remedy=("use ", Argument("likelihood", "gaussian")),
         )
@@ -229,7 +229,7 @@ def plan(
     check_patience(concepts["objective"], settings, parts)
     arguments = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
     messages = choices(arguments, blueprint, routed["likelihood"], suitable)
-    messages += training_choices(brought) + planned.in_words
+    messages += training_choices(objective_options) + planned.in_words
     messages += split_choices(
         settings.split_in_words(data, parts), by_column=settings.split_column is not None
     )
@@ -237,16 +237,16 @@ def plan(
 
 
 def _recorded_net(recorded: Mapping[str, Any] | None, data: AbstractDataset) -> Mapping[str, Any] | None:
-    """Return the net of the run that is continued; None for a new run, or if the observations have another shape."""
+    """Return the net of the resumed run; None for a new run, or if the observations have another shape."""
     if recorded is None or tuple(recorded["model"]["shape"]) != tuple(data.shape):
         return None
     return recorded["model"]["net"]
 
 
 def recorded_settings(out: str | Path | RunFolder | None) -> Mapping[str, Any] | None:
-    """Return the settings of the run that a training in this folder continues; None for a new run.
+    """Return the settings of the run that a training in this folder resumes; None for a new run.
 
-    :param out: folder of the run; None: nothing is written.
+    :param out: folder of the run; None if nothing is written.
     """
     if out is None:
         return None
@@ -263,11 +263,11 @@ def choose(
     prior: PartLike = "auto",
     likelihood: PartLike = "auto",
 ) -> dict[str, Any]:
-    """What ``auto`` stands for, given the data and the objective; everything else as it came."""
+    """Return the parts that ``auto`` selects for the data and the objective; other arguments are returned unchanged."""
     concept = concept_of("objective", objective)
     if _is_auto(likelihood):
         likelihood = likelihood_of(data, decodes=concept.trains_decoder).name
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "net": "conv"
         if conv.takes(data.shape)
         else for_table(len(data), is_discrete=_is_discrete(data, likelihood)),
@@ -276,7 +276,7 @@ def choose(
         **concept.defaults,
     }
     arguments = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    choices = {kind: usual[kind] if _is_auto(choice) else choice for kind, choice in arguments.items()}
+    choices = {kind: defaults[kind] if _is_auto(choice) else choice for kind, choice in arguments.items()}
     return {"objective": objective, **choices}
 
 
@@ -295,29 +295,31 @@ def _is_auto(choice: object) -> bool:
 def units_for(
     data: AbstractDataset, likelihood: PartLike, *, keep_units: OptionValue = False
 ) -> AbstractDataset:
-    """The data in the units in which they are trained.
+    """Return the data in the units in which they are trained.
 
-    Counts stay what they are for a likelihood of counts, and values in [0, 1] for a likelihood of such values.
+    Counts do not change for a likelihood of counts, nor values in [0, 1] for a likelihood of such values.
 
-    :param data: the dataset, with the variants that were asked for.
-    :param likelihood: the one that was chosen, by name, as a mapping or as an object.
-    :param keep_units: (default False) leave the data as they are in any case.
+    :param data: the dataset, with the requested variants.
+    :param likelihood: the selected likelihood, by name, as a mapping or as an object.
+    :param keep_units: (default False) if True, the data are returned unchanged in any case.
     """
     concept = concept_of("likelihood", likelihood)
-    return in_usual_units(data, keep_units=keep_units or concept.needs_counts or concept.needs_unit_interval)
+    return in_default_units(
+        data, keep_units=keep_units or concept.needs_counts or concept.needs_unit_interval
+    )
 
 
 def likelihood_for(
     data: AbstractDataset, choice: PartLike, options: Mapping[str, object], objective: AbstractObjective
 ) -> dict[str, Any]:
-    """The likelihood with its options, as a mapping: those that nobody gave are chosen for the data.
+    """Return the likelihood with its options as a mapping; missing options are chosen for the data.
 
-    Objectives without a rate keep the likelihood's own defaults: their weights are relative to those.
+    Objectives without a rate keep the likelihood's own defaults, because their weights are relative to those.
 
-    :param data: what is trained on.
+    :param data: the training data.
     :param choice: its name, or a mapping with a name and options.
-    :param options: further options that were given.
-    :param objective: what is minimised.
+    :param options: further options of the caller.
+    :param objective: the objective.
     """
     concept = concept_of("likelihood", choice)
     in_choice = (
@@ -329,13 +331,13 @@ def likelihood_for(
     return {"name": name, **(concept.options_for(data, checked) if has_rate else checked)}
 
 
-def brought_training(objective: AbstractObjective, named: Mapping[str, object]) -> dict[str, str | float]:
-    """The options of the training that are the objective's own, where nobody gave them.
+def training_defaults(objective: AbstractObjective, named: Mapping[str, object]) -> dict[str, str | float]:
+    """Return the objective's own defaults of the training options that the caller did not pass.
 
-    They belong to its optimiser: who names another one gets none of them.
+    They belong to its optimiser, so none of them is used with another optimiser.
 
-    :param objective: what is minimised.
-    :param named: options of the training that the caller named.
+    :param objective: the objective.
+    :param named: options of the training that the caller passed.
     """
     defaults = objective.training
     if "optimiser" in named and named["optimiser"] != defaults.get("optimiser"):
@@ -344,13 +346,13 @@ def brought_training(objective: AbstractObjective, named: Mapping[str, object]) 
 
 
 def n_auxiliary(prior: AbstractPrior, data: AbstractDataset) -> int:
-    """Width of the auxiliary variable: the factors, where the prior is conditional."""
+    """Return the width of the auxiliary variable: the number of factors if the prior is conditional, otherwise 0."""
     if not prior.is_conditional:
         return 0
     if not data.factor_names:
         raise InputError(
-            problem=f"a conditional prior needs auxiliary data, and {data.name} has no factors or labels",
-            remedy="give the dataset factors when you make it, or choose another objective",
+            problem=f"a conditional prior requires auxiliary data, and {data.name} has no factors or labels",
+            remedy="pass factors when you create the dataset, or choose another objective",
         )
     return len(data.factor_names)
 
@@ -358,7 +360,7 @@ def n_auxiliary(prior: AbstractPrior, data: AbstractDataset) -> int:
 def check_objective(
     objective: AbstractObjective, data: AbstractDataset, blueprint: Blueprint, settings: TrainSettings
 ) -> None:
-    """Refuse what the objective cannot be trained with, before anything is written."""
+    """Raise an error if the objective does not support the data or the model, before anything is written."""
     name = objectives.name_of(objective)
     if objective.needs_density and not blueprint.posterior.has_density:
         raise InputError(
@@ -373,10 +375,10 @@ def check_objective(
 
 
 def check_patience(objective: AbstractObjective, settings: TrainSettings, parts: Split) -> None:
-    """Refuse early stopping if there is no held-out loss to monitor.
+    """Raise an error if early stopping is requested without a held-out loss to monitor.
 
-    :param objective: what is minimised.
-    :param settings: of the training.
+    :param objective: the objective.
+    :param settings: settings of the training.
     :param parts: training, validation and test indices.
     """
     if not settings.patience:
@@ -389,10 +391,10 @@ def check_patience(objective: AbstractObjective, settings: TrainSettings, parts:
         problem = "no observations are held out for validation"
     if problem is not None:
         raise InputError(
-            problem=(Argument("patience"), f" needs a held-out loss, and {problem}"),
+            problem=(Argument("patience"), f" requires a held-out loss, but {problem}"),
             remedy=("leave ", Argument("patience"), " out")
             if parts.is_held_out
-            else ("give a ", Argument("train_fraction"), " below 1, or leave ", Argument("patience"), " out"),
+            else ("pass a ", Argument("train_fraction"), " below 1, or leave ", Argument("patience"), " out"),
         )
 
 
@@ -401,9 +403,9 @@ OTHERS = ("n_latents", "net", "initialisation", "variants", "standardise", "scal
 
 
 def route(selected: Mapping[str, PartLike], options: Mapping[str, object]) -> dict[str, dict[str, Any]]:
-    """Give each option to the part that has it: training, or one of the chosen concepts.
+    """Assign each option to the part that has it: training, or one of the selected concepts.
 
-    A name that two parts share must carry the part in front (``prior_scale``).
+    A name that two parts share requires the part as prefix (``prior_scale``).
     """
     owners = {"training": options_of(TrainSettings)}
     for kind, choice in selected.items():
@@ -412,7 +414,7 @@ def route(selected: Mapping[str, PartLike], options: Mapping[str, object]) -> di
     def refuse(key: str) -> InputError:
         every = {name for known in owners.values() for name in known} | {*OTHERS}
         parts = ", ".join(f"{kind} {label(choice)}" for kind, choice in selected.items())
-        return unknown("option", key, every, f"The parts chosen are {parts}.")
+        return unknown("option", key, every, f"The selected parts are {parts}.")
 
     routed: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
     for key, (owner, name) in route_options(options, owners, refuse).items():
@@ -421,18 +423,18 @@ def route(selected: Mapping[str, PartLike], options: Mapping[str, object]) -> di
 
 
 @contextlib.contextmanager
-def _as_given(part: str, options: Mapping[str, object]) -> Iterator[None]:
-    """Errors about an option that was given with its part in front (``prior_scale``) name it so."""
+def _named_as_passed(part: str, options: Mapping[str, object]) -> Iterator[None]:
+    """Keep the prefix of an option that was passed with its part (``prior_scale``) in error messages."""
     try:
         yield
     except InputError as error:
-        front = f"{part}_"
-        arguments = {key.removeprefix(front): Argument(key) for key in options if key.startswith(front)}
+        prefix = f"{part}_"
+        arguments = {key.removeprefix(prefix): Argument(key) for key in options if key.startswith(prefix)}
         raise error.renamed(arguments) from None
 
 
 def concept_of(kind: str, choice: PartLike) -> Any:
-    """The class of a concept given by name, as a mapping or as an object."""
+    """Return the class of a concept that is passed by name, as a mapping or as an object."""
     name = choice.get("name") if isinstance(choice, Mapping) else choice
     if isinstance(name, str):
         return FAMILIES[kind][name]
@@ -444,7 +446,7 @@ def concept_of(kind: str, choice: PartLike) -> Any:
 
 
 def label(choice: PartLike) -> str:
-    """The name of a concept given by name, as a mapping or as an object.
+    """Return the name of a concept that is passed by name, as a mapping or as an object.
 
     >>> label("conv"), label({"name": "mlp", "activation": "tanh"})
     ('conv', 'mlp')

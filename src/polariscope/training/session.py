@@ -1,4 +1,4 @@
-"""Trainings in a folder: opened if finished, their threads, their progress, and what a failure leaves."""
+"""Trainings in a folder: loading of finished ones, threads, progress, and failures."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ Opened = TypeVar("Opened")
 
 
 def open_finished(run: RunFolder, steps: int, read: Callable[[Path], Opened]) -> Opened | None:
-    """Return what a finished training left; None if it has not all its steps, or if its file is damaged.
+    """Load a finished training; return None if steps are missing or if its file is damaged.
 
-    A damaged file is renamed. The file can then be made again from the last checkpoint.
+    A damaged file is renamed. It can then be recreated from the last checkpoint.
 
-    :param run: the folder.
-    :param steps: number of steps asked for.
-    :param read: reads the file of the model.
+    :param run: the run folder.
+    :param steps: requested number of steps.
+    :param read: function that reads the file of the model.
     """
     try:
-        run.model_header()  # refuses a damaged file
+        run.model_header()  # raises an error if the file is damaged
         return read(run.model_file) if run.is_finished_for(steps) else None
     except PolariscopeError as error:
-        logger.warning("%s It is made again from the last checkpoint.", error)
+        logger.warning("%s It is recreated from the last checkpoint.", error)
         run.set_model_aside()
         return None
 
 
 def threads_by_rule(work: Callable[[], int]) -> int:
-    """Return the number of threads that the fixed rule gives a training on this machine.
+    """Return the number of threads for a training on this machine by the fixed rule.
 
-    :param work: returns the multiply-adds in the forward pass of a step; not called if there is one core.
+    :param work: function that returns the multiply-adds in the forward pass of a step; not called on a single core.
     """
     cores = available_cores()
     if cores == 1:
@@ -49,38 +49,38 @@ def threads_by_rule(work: Callable[[], int]) -> int:
         return threads_for(work(), cores)
 
 
-def threads_of(run: RunFolder, asked: int | None, by_rule: Callable[[], int]) -> dict[str, Any]:
-    """Return the number of threads to use and to record: as asked for, else as before, else by the rule.
+def threads_of(run: RunFolder, requested: int | None, by_rule: Callable[[], int]) -> dict[str, Any]:
+    """Return the number of threads to use and record: the requested one, the recorded one, or that of the rule.
 
-    :param run: the folder.
-    :param asked: the number that the caller asks for; None: none.
-    :param by_rule: returns the number for a new training.
+    :param run: the run folder.
+    :param requested: the number that the caller requests, or None.
+    :param by_rule: function that returns the number for a new training.
     """
     if not run.checkpoints.steps:
-        return {"threads": asked or by_rule()}
+        return {"threads": requested or by_rule()}
     environment = run.settings["environment"]
     before, earlier = environment["threads"], environment.get("threads_before", [])
-    if asked is None or asked == before:
-        if asked is None and before > (cores := available_cores()):
+    if requested is None or requested == before:
+        if requested is None and before > (cores := available_cores()):
             logger.warning(
-                "%s was begun with %d threads and is resumed with as many, so the result stays the same bit for bit; "
+                "%s started with %d threads and resumes with the same number, so the result is identical bit for bit; "
                 "%d would be faster here.",
                 run.path, before, cores,
             )  # fmt: skip
         return {"threads": before, **({"threads_before": earlier} if earlier else {})}
     logger.warning(
-        "%s had %d thread%s before and has %d now; the last bits of its numbers can differ from those of a run with "
-        "one number throughout.",
-        run.path, before, "" if before == 1 else "s", asked,
+        "%s had %d thread%s before and has %d now; the last bits of its numbers can differ from those of a run with a "
+        "constant number of threads.",
+        run.path, before, "" if before == 1 else "s", requested,
     )  # fmt: skip
-    return {"threads": asked, "threads_before": [*earlier, before]}
+    return {"threads": requested, "threads_before": [*earlier, before]}
 
 
 @contextmanager
 def recording_failure(run: RunFolder) -> Iterator[None]:
-    """Inside, a training that fails before its first checkpoint leaves nothing, and a later divergence is recorded.
+    """Remove a training that fails before its first checkpoint, and record a later divergence.
 
-    :param run: the folder.
+    :param run: the run folder.
     """
     try:
         yield
@@ -101,13 +101,13 @@ def train_shown(
     show: bool,
     describe_line: Callable[[dict[str, Any]], str] | None = None,
 ) -> TrainState:
-    """Train a task, with a live line if it is asked for.
+    """Train a task, optionally with a live display.
 
-    :param task: what is trained.
-    :param run: its folder; None: nothing is written.
+    :param task: the task.
+    :param run: its folder; None if nothing is written.
     :param listeners: functions that are called after every step.
-    :param show: whether a live line is shown.
-    :param describe_line: (default: that of a model) returns a line of the log as text.
+    :param show: if True, a live display is shown.
+    :param describe_line: (default: that of a model) function that returns a line of the log as text.
     """
     if not show:
         return train_task(task, run, tuple(listeners))

@@ -1,4 +1,4 @@
-"""How a model is trained."""
+"""Settings of a training."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VALIDATE_EVERY = 1000
 ADAM_BETA1 = 0.9
 """Default β₁ of Adam; other optimisers accept no other value."""
 ADAMS = ("adam", "amsgrad")
-"""Optimisers that are Adam, or a variant of it."""
+"""Optimisers that are Adam or a variant of it."""
 
 
 @checked
@@ -39,54 +39,54 @@ class TrainSettings:
     """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""
 
     steps: Annotated[int, Ge(1)] = IMAGES.steps
-    """Number of gradient steps; by default 100 passes over tables, 2,000 to 20,000. Published models have 300,000."""
+    """Number of gradient steps; the default for tables is 100 passes, 2,000 to 20,000. Published models use 300,000."""
     epochs: Annotated[float, Gt(0)] | None = option(None, affects="files")
     """Length in passes over the training split, instead of steps."""
     batch_size: Annotated[int, Ge(1)] = IMAGES.batch_size
-    """Samples per step."""
+    """Number of samples per step."""
     optimiser: Literal["adam", "amsgrad", "adagrad", "sgd"] = "adam"
-    """Adam has β₁ = 0.9 unless it is said, β₂ = 0.999, ε = 1e-8."""
+    """Optimiser. Adam uses β₁ = adam_beta1, β₂ = 0.999, ε = 1e-8."""
     adam_beta1: Annotated[float, Ge(0), Lt(1), Advice("0.9 is usual, 0.5 for a generator")] = option(
         ADAM_BETA1, since="0.2", absent=0.9
     )
-    """β₁ of adam and amsgrad: how much of the earlier gradients stays in each step."""
+    """β₁ of adam and amsgrad, the decay rate of the running mean of gradients."""
     learning_rate: Annotated[float, Gt(0)] = IMAGES.learning_rate
-    """Step size of the optimiser, at its highest; the default for tables is 0.001, and for linear nets 0.01."""
+    """Maximum learning rate; the default for tables is 0.001, and for linear nets 0.01."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """How the learning rate goes from its highest value to 0 at the last step; constant: it does not."""
+    """Decay of the learning rate from its maximum to 0 at the last step; constant for no decay."""
     warmup_steps: Annotated[int, Ge(0)] = 0
-    """Steps over which the learning rate first rises linearly from 0."""
+    """Number of steps over which the learning rate first rises linearly from 0."""
     clip_gradient: Annotated[float, Gt(0)] | None = None
-    """Longest gradient (Euclidean norm); longer ones are shortened to it."""
+    """Maximum Euclidean norm of the gradient; longer gradients are clipped to it."""
     patience: Annotated[int, Ge(0), Advice("0 never stops early, 5 is usual")] = option(
         0, since="0.3", absent=0
     )
-    """Validations (see validate_every) without a lower held-out loss after which training stops; 0: never. The model is
-    then that of the lowest loss, and steps is the maximum. Counting begins when warm-up and schedules of the objective
-    have ended; with an adversary, reconstruction + rate is monitored."""
+    """Number of validations (see validate_every) without a lower held-out loss after which training stops; 0 for never.
+    The model is then that of the lowest loss, and steps is the maximum. Counting begins when warm-up and schedules of
+    the objective have ended; with an adversary, reconstruction + rate is monitored."""
     train_fraction: Annotated[float, Gt(0), Le(1), Advice("0.9 is usual")] = 0.9
-    """Share of the data that is trained on; the rest is halved into validation and test. 1 trains on everything, and
-    validates on some of the training samples. Of a split that is given without validation, the share of its training
-    part."""
+    """Share of the data that is trained on; the rest is halved into validation and test. 1 trains on everything and
+    validates on some of the training samples. For a predefined split without validation, it is the share of its
+    training part."""
     split: Literal["auto", "official", "random"] = option("auto", since="0.2", absent="auto")
-    """Train, validation and test: the dataset's own split (official) or a random one; auto: its own if it has one."""
+    """Train, validation and test: the dataset's own split (official) or a random one; auto for its own if it exists."""
     split_column: str | None = option(None, since="0.2", absent=None)
-    """Factor or column of the data that says train, validation or test (or 0, 1, 2) for each observation."""
+    """Factor or column of the data that contains train, validation or test (or 0, 1, 2) for each observation."""
     group_column: str | None = option(None, since="0.2", absent=None)
-    """Factor or column whose values stay together: all observations of a value are in the same part."""
+    """Factor or column that defines groups: all observations with the same value are in the same part."""
     seed: int = 0
     """Seed of the weights, the split, the order of the data and the noise."""
     log_every: Annotated[int, Ge(1)] = option(100, affects="log")
-    """Steps between two lines of the log."""
+    """Number of steps between two lines of the log."""
     validate_every: Annotated[int, Ge(1)] | None = option(None, affects="log")
-    """Steps between two evaluations of the loss on validation samples, a multiple of log_every; by default the first
-    multiple from 1000 on."""
+    """Number of steps between two evaluations of the loss on validation samples, a multiple of log_every; by default
+    the first multiple from 1000 on."""
     probe_samples: Annotated[int, Ge(1)] = option(256, affects="log")
-    """Validation samples from which the state of the latents is logged."""
+    """Number of validation samples from which the state of the latents is logged."""
     checkpoint_every: Annotated[int, Ge(1)] = option(1000, affects="files")
-    """Steps between two checkpoints; a killed run loses at most this many."""
+    """Number of steps between two checkpoints; a killed run loses at most this many."""
     keep_checkpoints: Literal["last", "all"] = option("last", affects="files")
-    """Keep every checkpoint, to compare a model with its younger self, or only what resuming needs."""
+    """"all" keeps every checkpoint, to follow a model through training; "last" keeps only those needed to resume."""
 
     def __post_init__(self) -> None:
         if self.validate_every is not None and self.validate_every % self.log_every:
@@ -97,13 +97,17 @@ class TrainSettings:
             )
         if self.adam_beta1 != ADAM_BETA1 and self.optimiser not in ADAMS:
             raise InputError(
-                problem=(Argument("adam_beta1"), " means nothing to ", Argument("optimiser", self.optimiser)),
+                problem=(
+                    Argument("adam_beta1"),
+                    " has no effect with ",
+                    Argument("optimiser", self.optimiser),
+                ),
                 remedy="leave it out",
             )
         if self.split_column is not None and self.split != "auto":
             raise InputError(
-                problem=(Argument("split_column"), " and ", Argument("split"), " both say how to split"),
-                remedy="give one of them",
+                problem=(Argument("split_column"), " and ", Argument("split"), " both define the split"),
+                remedy="pass one of them",
             )
 
     @property
@@ -112,7 +116,7 @@ class TrainSettings:
         return Pace(self.learning_rate, self.batch_size, self.steps)
 
     def resolved(self, n_train: int) -> TrainSettings:
-        """The same with ``epochs`` turned into steps, given the size of the training split, and nothing left open."""
+        """Return the settings with ``epochs`` converted to steps, from the size of the training split."""
         steps = self.steps
         if self.epochs is not None:
             steps = max(1, round(self.epochs * max(1, n_train // self.batch_size)))
@@ -120,7 +124,7 @@ class TrainSettings:
         return dataclasses.replace(self, steps=steps, epochs=None, validate_every=every)
 
     def for_data(self, data: AbstractDataset) -> TrainSettings:
-        """The same, with the dataset's own split chosen where it has one and nothing else was said."""
+        """Return the settings with the dataset's own split, if it has one and no other split is requested."""
         parts = data.parts() if self.split != "random" and self.split_column is None else None
         if self.split == "official" and parts is None:
             raise InputError(
@@ -130,7 +134,7 @@ class TrainSettings:
         return self if parts is None else dataclasses.replace(self, split="official")
 
     def split_of(self, data: AbstractDataset) -> Split:
-        """Training, validation and test indices of data: given by a column or by the dataset, or at random."""
+        """Return training, validation and test indices: from a column, from the dataset, or at random."""
         n, rest = len(data), (1 - self.train_fraction) / 2
         everything = np.arange(n)
         groups = data.groups(everything) if self.group_column is None else data.column(self.group_column)
@@ -146,31 +150,31 @@ class TrainSettings:
         return self.random_split(n)
 
     def random_split(self, n_samples: int) -> Split:
-        """The same of so many samples, of which nothing else is known."""
+        """Return a random split of ``n_samples`` samples."""
         rest = (1 - self.train_fraction) / 2
         if not rest:
             return split_everything(n_samples, self.seed)
         return split(n_samples, (self.train_fraction, rest, rest), self.seed)
 
     def split_in_words(self, data: AbstractDataset, parts: Split) -> dict[str, str | int]:
-        """How the data were split, for the record: by what, how many are in each part, and what validation is."""
-        way = "random"
+        """Return the record of the split: its kind, the size of each part, and whether validation is held out."""
+        kind = "random"
         if self.split_column is not None:
-            way = f"column {self.split_column}"
+            kind = f"column {self.split_column}"
         elif self.split == "official":
-            way = "official"
+            kind = "official"
         elif self.train_fraction < 1 and (
             self.group_column is not None or data.groups(np.arange(len(data))) is not None
         ):
-            way = "groups"
+            kind = "groups"
         return {
-            "by": way,
+            "by": kind,
             "held_out": parts.is_held_out,
             **{name: len(getattr(parts, name)) for name in PARTS},
         }
 
     def learning_rate_at(self, step: int) -> float:
-        """The learning rate of the step after ``step`` finished ones."""
+        """Return the learning rate of the step after ``step`` finished ones."""
         warmup = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
         progress = min(1.0, max(0, step - self.warmup_steps) / max(1, self.steps - self.warmup_steps))
         decay = {
@@ -185,7 +189,7 @@ class TrainSettings:
         return to_record(self)
 
     def identity(self) -> dict[str, object]:
-        """Return the settings that must be the same for a run to be continued: all that change the weights or the log.
+        """Return the settings that must be equal to resume a run: all that change the weights or the log.
 
         The number of steps can grow, unless the schedule depends on it.
         """

@@ -1,4 +1,4 @@
-"""State of a training, to tensors and metadata and back, bit for bit."""
+"""State of a training, converted to tensors and metadata and restored bit for bit."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class TrainState:
 
     model: nn.Module
     companion: nn.Module | None
-    """What the objective trains beside the model, if anything."""
+    """Networks that the objective trains besides the model, if any."""
     optimisers: dict[str, torch.optim.Optimizer]
     noise: torch.Generator
     step: int = 0
     totals: dict[str, float] = dataclasses.field(default_factory=dict)
-    """Sums of what is averaged into the next line of the log."""
+    """Sums of the numbers that are averaged in the next line of the log."""
     patience: Patience = dataclasses.field(default_factory=Patience)
     """The monitor of early stopping."""
 
@@ -35,14 +35,14 @@ class TrainState:
         return self.patience.best_step if self.patience.is_exhausted else self.step
 
     def take_means(self) -> dict[str, float]:
-        """Return the numbers of the steps since the last line of the log, averaged; their sums begin again."""
+        """Return the averages of the numbers since the last line of the log, and reset the sums."""
         count = self.totals.pop("steps")
         means = {name: value / count for name, value in self.totals.items()}
         self.totals = {}
         return means
 
     def tensors(self) -> dict[str, Tensor]:
-        """All but the model's weights and :meth:`metadata`."""
+        """Return the state except for the model's weights and :meth:`metadata`."""
         tensors: dict[str, Tensor] = {"noise": self.noise.get_state()}
         if self.companion is not None:
             tensors |= {f"companion/{name}": value for name, value in self.companion.state_dict().items()}
@@ -53,11 +53,11 @@ class TrainState:
         return tensors | self.patience.tensors()
 
     def metadata(self) -> dict[str, Any]:
-        """Return what is not a tensor. Sums go through JSON as text that Python reads back to the same bits."""
+        """Return the state that is not a tensor. JSON stores sums as text that Python reads back to the same bits."""
         return {"totals": self.totals, **self.patience.metadata()}
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Put a saved state back; modules and optimisers must have the same shapes."""
+        """Restore a saved state; modules and optimisers must have the same shapes."""
         tensors = checkpoint.state
         try:
             self.model.load_state_dict(dict(checkpoint.model))
@@ -86,7 +86,7 @@ def _restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tens
         number, _, slot = name.partition("/")
         parameter = parameters[int(number)]
         if value.shape == parameter.shape:
-            # The fused optimiser walks memory, so its moments must lie as the weights do (channels last).
+            # The fused optimiser iterates over memory, so moments need the layout of the weights (channels last).
             value = torch.empty_like(parameter).copy_(value)
         slots.setdefault(int(number), {})[slot] = value
     optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})

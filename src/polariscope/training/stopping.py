@@ -1,4 +1,4 @@
-"""Ask a training to stop: it finishes its step, saves, and ends."""
+"""Requests to stop a training: it finishes its step, saves a checkpoint, and ends."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from contextvars import ContextVar
 from typing import Any
 
 outer_stop: ContextVar[threading.Event | None] = ContextVar("outer_stop", default=None)
-"""What a training in a thread of its own listens to, where signals do not arrive; see :mod:`.together`."""
+"""Stop event of trainings in other threads, which do not receive signals; see :mod:`.together`."""
 
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets, so a step is finished before the run stops; twice stops now.
+    """Return an event that Ctrl-C or SIGTERM sets, so the run stops after its step; a second signal stops at once.
 
-    A request that comes in the last step is passed on. In other threads than the main one it is the event of whoever
-    started the thread, if there is one.
+    A request in the last step is raised again afterwards. In other threads than the main one, the event is that of the
+    thread that started them, if there is one.
     """
     stop = outer_stop.get() or threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -43,7 +43,7 @@ def stop_requests() -> Iterator[threading.Event]:
     finally:
         for number, handler in earlier.items():
             signal.signal(number, handler)
-    if is_too_late:  # in the last step: nothing was left to stop here, but whatever comes next is not wanted
+    if is_too_late:  # in the last step this training needs no stop, but its caller must not continue
         if callable(earlier[signal.Signals(signals[0])]):
             signal.raise_signal(signals[0])
-        raise KeyboardInterrupt  # as one step earlier
+        raise KeyboardInterrupt  # the same as one step earlier

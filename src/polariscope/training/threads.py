@@ -1,4 +1,4 @@
-"""How many threads a training uses: a fixed rule of the work in a step and the cores."""
+"""Number of threads of a training: a fixed rule of the work in a step and the number of cores."""
 
 from __future__ import annotations
 
@@ -20,32 +20,31 @@ from polariscope.objectives import AbstractObjective, Step
 from polariscope.training.feed import DATA_LOCK, Feed
 
 WORK_PER_THREAD = 2**27
-"""Multiply-adds of a forward pass that each thread must have; below, threads mostly wait for one another.
+"""Minimum number of multiply-adds in a forward pass per thread; with less work, threads mostly wait for each other.
 
-benchmarks/threads.py shows why it is high. On two cores shared with ten busy processes a second thread made a step of
+benchmarks/threads.py shows why it is high. On two cores shared with ten busy processes, a second thread made a step of
 14 million multiply-adds 12 to 50 times slower, one of 220 million 8 to 12 times, one of 890 million 5 times and one
-of 4,500 million 2 times. Where nobody else computes it gains a factor of 2 at most.
+of 4,500 million 2 times. On idle cores it gains a factor of 2 at most.
 """
 
 
 def threads_for(work: int, cores: int) -> int:
-    """As many threads as have enough to do, at least 1 and at most one per core.
+    """Return the number of threads with enough work, at least 1 and at most one per core.
 
-    More threads do not always train faster: each of the many small operations of a step ends when its slowest thread
-    does. A small net gains nothing from a second thread, and beside another busy process it becomes several times
-    slower.
+    More threads do not always train faster: each of the many small operations of a step ends with its slowest thread. A
+    small net gains nothing from a second thread, and next to another busy process it becomes several times slower.
 
     >>> threads_for(10**6, cores=8), threads_for(3 * WORK_PER_THREAD, cores=8), threads_for(10**12, cores=8)
     (1, 3, 8)
 
-    :param work: Multiply-adds in the forward pass of a step, from :func:`multiply_adds`.
-    :param cores: Cores that may be used, from :func:`available_cores`.
+    :param work: multiply-adds in the forward pass of a step, from :func:`multiply_adds`.
+    :param cores: available cores, from :func:`available_cores`.
     """
     return max(1, min(cores, work // WORK_PER_THREAD))
 
 
 def available_cores() -> int:
-    """Cores that this process may use, and no more than the threads PyTorch was allowed (``OMP_NUM_THREADS``)."""
+    """Return the number of cores for this process, at most the number of PyTorch threads (``OMP_NUM_THREADS``)."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, torch.get_num_threads()))
 
@@ -56,14 +55,14 @@ def work_of_step(
     data: AbstractDataset,
     indices: Int[np.ndarray, " sample"],
 ) -> int:
-    """Multiply-adds of the layers in the forward pass of one step, by :func:`multiply_adds`.
+    """Count the multiply-adds of the layers in the forward pass of one step, with :func:`multiply_adds`.
 
-    The pass is made once, with what the objective trains beside the model; nothing is changed by it.
+    The pass is computed once, including networks that the objective trains besides the model. It changes nothing.
 
-    :param model: What is trained.
-    :param objective: What is minimised.
-    :param data: Where the observations come from.
-    :param indices: The observations of one batch.
+    :param model: the model.
+    :param objective: the objective.
+    :param data: the training data.
+    :param indices: indices of one batch.
     """
     with DATA_LOCK:
         companion = objective.companion(model, data, torch.Generator().manual_seed(derive(0, "companion")))
@@ -75,14 +74,14 @@ def work_of_step(
 
 
 def multiply_adds(networks: Iterable[nn.Module], forward: Callable[[], object]) -> int:
-    """Multiply-adds of the layers of some networks in a pass: weights times the positions they are applied at.
+    """Count the multiply-adds of layers in a pass: their weights times the positions at which they are applied.
 
     >>> layer = nn.Linear(3, 2)
     >>> multiply_adds([layer], lambda: layer(torch.zeros(5, 3)))
     30
 
-    :param networks: Whose layers are counted, each layer once for every time it is applied.
-    :param forward: The pass, which is made once.
+    :param networks: networks whose layers are counted; a layer counts every time it is applied.
+    :param forward: function that computes the pass.
     """
     work = 0
 
@@ -97,7 +96,7 @@ def multiply_adds(networks: Iterable[nn.Module], forward: Callable[[], object]) 
         work += layer.weight.numel() * positions
 
     layers = {
-        layer: None  # a layer that two networks share has one hook
+        layer: None  # a dictionary, because a layer shared by two networks needs one hook
         for network in networks
         for layer in network.modules()
         if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d)
@@ -112,9 +111,9 @@ def multiply_adds(networks: Iterable[nn.Module], forward: Callable[[], object]) 
 
 
 def check_threads(threads: object) -> int | None:
-    """The number asked for, or None for the rule.
+    """Return the requested number of threads, or None for the rule.
 
-    :param threads: What was given.
+    :param threads: the argument to check.
     """
     if threads is None:
         return None
@@ -125,9 +124,9 @@ def check_threads(threads: object) -> int | None:
 
 @contextmanager
 def using_threads(threads: int) -> Iterator[None]:
-    """Inside, PyTorch computes with so many threads; afterwards with as many as before, whatever happened.
+    """Set the number of PyTorch threads, and restore the previous number afterwards.
 
-    :param threads: Their number.
+    :param threads: number of threads.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

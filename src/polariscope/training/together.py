@@ -1,4 +1,4 @@
-"""Several trainings at the same time, each in a thread of one process."""
+"""Simultaneous trainings, each in a thread of one process."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ Result = TypeVar("Result")
 
 
 def together(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
-    """What several trainings return, made side by side; each computes what it would compute alone.
+    """Run several trainings in parallel and return their results; each computes the same as alone.
 
     PyTorch lets other threads run while it computes, so with a core for each, nets of some size take little longer
-    together than one alone. Ctrl-C stops all after their step, and all save where they are. When one fails, the others
-    are stopped in the same way, and its error is raised. A second Ctrl-C does not stop sooner.
+    together than one alone. Ctrl-C stops all of them after their step, and each saves a checkpoint. If one fails, the
+    others are stopped in the same way, and its error is raised. A second Ctrl-C does not stop sooner.
 
     >>> together([lambda: 1, lambda: 2])
     [1, 2]
 
-    :param jobs: functions that train, each of them a model of its own.
+    :param jobs: functions that train, each with its own model.
     """
     threads = torch.get_num_threads()
     with (
         stop_requests() as stop,
-        using_threads(threads),  # whatever the others leave behind
+        using_threads(threads),  # restores the number that the jobs might change
         concurrent.futures.ThreadPoolExecutor(max(1, len(jobs))) as pool,
     ):
 
         def run(job: Callable[[], Result]) -> Result:
             outer_stop.set(stop)
-            torch.set_num_threads(threads)  # a new thread has what was set last, in any
+            torch.set_num_threads(threads)  # a new thread inherits the number that any thread set last
             return job()
 
         running = [pool.submit(contextvars.copy_context().run, run, job) for job in jobs]
@@ -45,5 +45,5 @@ def together(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
                 stop.set()
         errors = [error for each in running if (error := each.exception()) is not None]
         for error in sorted(errors, key=lambda each: isinstance(each, KeyboardInterrupt)):
-            raise error  # what failed, before what was only stopped
+            raise error  # errors first, then interrupted trainings
         return [each.result() for each in running]

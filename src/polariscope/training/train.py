@@ -1,4 +1,4 @@
-"""Train a model, or resume a run: the public face of training."""
+"""Training of a model, and resuming of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from polariscope.core.errors import Argument, InputError, not_installed
 from polariscope.core.types import OptionValue
-from polariscope.data.chain import Given, changes_of_units
+from polariscope.data.chain import VariantsLike, changes_of_units
 from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.missing import Missing
@@ -44,7 +44,7 @@ def train(
     net: str | Mapping[str, object] | AbstractNet = "auto",
     n_latents: OptionValue = 10,
     *,
-    variants: Given = (),
+    variants: VariantsLike = (),
     standardise: bool = False,
     scale: bool = False,
     keep_units: bool = False,
@@ -56,44 +56,47 @@ def train(
     tensorboard: bool = False,
     **options: Any,
 ) -> Model:
-    """Train a model on ``data``; with ``out``, as a run on disk that resumes where it was stopped.
+    """Train a model on ``data``. With ``out``, the run is stored on disk and can be resumed.
 
-    ``data`` is a dataset, or an array of observations as :func:`polariscope.from_arrays` takes it.
-    ``objective`` and ``net`` (and ``posterior``, ``prior``, ``likelihood``) are names, mappings
-    ``{"name": …, option: …}`` or objects. Their options and those of :class:`TrainSettings` are given by name:
-    ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``; where two parts have an option of the
-    same name, put the part in front: ``prior_scale=2.0``. ``net="auto"`` is ``conv`` for images from 16 × 16 pixels,
-    else ``mlp`` with two layers of up to 128 units (:func:`polariscope.models.nets.mlp.for_table`);
-    ``likelihood="auto"`` is ``bernoulli`` for values in [0, 1] and tables of 0 and 1, ``poisson`` or
-    ``negative-binomial`` for tables of counts (:func:`polariscope.training.likelihood.choose_likelihood` has the rule),
-    else ``gaussian``, whose variance γ is then learned unless ``variance`` fixes it
-    (:class:`~polariscope.models.likelihoods.gaussian.GaussianLikelihood`). A run that is resumed keeps its likelihood.
-    ``threads`` is how many threads PyTorch computes with; None: by the work in a step and the cores
-    (:func:`polariscope.training.threads.threads_for`), and those of before when a run is resumed, since another number
-    changes the last bits. ``progress`` shows a live line, or is a function called after every step.
+    ``data`` is a dataset, or an array of observations that :func:`polariscope.from_arrays` accepts. ``objective`` and
+    ``net`` (and ``posterior``, ``prior``, ``likelihood``) are names, mappings ``{"name": …, option: …}`` or objects.
+    Their options and those of :class:`TrainSettings` are keyword arguments:
+    ``train(data, objective="beta", beta=4.0, steps=20_000, seed=0)``. If two parts have an option of the same name, use
+    the part as prefix: ``prior_scale=2.0``.
 
-    Called again with the same ``out``: a finished run is loaded, an unfinished one resumed bit for bit, a
-    longer one (more ``steps``) continued, and one with other settings refused.
+    ``net="auto"`` selects ``conv`` for images from 16 × 16 pixels, otherwise ``mlp`` with two layers of up to 128 units
+    (:func:`polariscope.models.nets.mlp.for_table`). ``likelihood="auto"`` selects ``bernoulli`` for values in [0, 1]
+    and tables of 0 and 1, ``poisson`` or ``negative-binomial`` for tables of counts
+    (:func:`polariscope.training.likelihood.choose_likelihood` describes the rule), and otherwise ``gaussian``, whose
+    variance γ is then learned unless ``variance`` fixes it
+    (:class:`~polariscope.models.likelihoods.gaussian.GaussianLikelihood`). A resumed run keeps its likelihood. The
+    number of ``threads`` depends by default on the work per step and the number of cores
+    (:func:`polariscope.training.threads.threads_for`). A resumed run keeps its number, since another one changes the
+    last bits.
+
+    If the function is called again with the same ``out``, a finished run is loaded, an unfinished one is resumed bit
+    for bit, and one with more ``steps`` is continued. Other settings raise an error.
 
     :param data: a dataset, or an array of observations.
-    :param objective: (default "vae") what is minimised, a member of ``polariscope.objectives``.
+    :param objective: (default "vae") the objective, a member of ``polariscope.objectives``.
     :param net: (default "auto") encoder and decoder, a member of ``polariscope.nets``.
     :param n_latents: (default 10) number of latent variables.
     :param variants: (default none) variants of the data, the first one innermost: ``["colour", {"name": "subset",
         "n": 50_000}]``; members of ``polariscope.variants``. They are recorded with the run.
-    :param standardise: (default False) bring every feature of a table to mean 0 and standard deviation 1 first; the
-        statistics are those of all the data given. Data that the model is shown later are put into the same units.
-    :param scale: (default False) bring every feature of a table to [0, 1] first.
-    :param keep_units: (default False) train on a table in the units it has. Otherwise one that is not in [0, 1] is
-        centred and divided by one number, the root of its features' mean variance, unless units are changed by
-        ``standardise``, ``scale`` or a variant, or the likelihood is one of counts or of values in [0, 1].
-    :param missing: (default "refuse") what is done about missing values, if ``data`` is an array: "drop" leaves out
-        rows that lack one, "median" fills in the median of the column over all rows, held-out ones included.
-    :param out: (default None: nothing is written) folder of the run; a :class:`RunFolder` brings its own guard.
-    :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
-    :param threads: (default: by the work in a step and the cores; a resumed run keeps its own) threads to compute with.
-    :param progress: (default False) True for a live line, or a function called after every step.
-    :param tensorboard: (default False) also write TensorBoard events into the run.
+    :param standardise: (default False) if True, rescale every feature of a table to mean 0 and standard deviation 1,
+        from the statistics of all of ``data``. Later data are rescaled with the same numbers.
+    :param scale: (default False) if True, rescale every feature of a table to [0, 1].
+    :param keep_units: (default False) if True, train on a table in its own units. By default, a table that is not in
+        [0, 1] is centred and divided by one number, the root of its features' mean variance, unless ``standardise``,
+        ``scale`` or a variant changes the units, or the likelihood is for counts or for values in [0, 1].
+    :param missing: (default "refuse") treatment of missing values if ``data`` is an array: "drop" leaves out rows with
+        a missing value, "median" fills in the median of the column over all rows, including held-out ones.
+    :param out: (default None: nothing is written) run folder; a :class:`RunFolder` includes its own guard.
+    :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" uses a GPU if there is one.
+    :param threads: (default: chosen from the work per step and the number of cores; a resumed run keeps its number)
+        number of threads.
+    :param progress: (default False) True for a live display, or a function that is called after every step.
+    :param tensorboard: (default False) if True, also write TensorBoard events into the run folder.
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
         the training by name.
     """
@@ -118,8 +121,8 @@ def train(
     if out is None:
         if tensorboard:
             raise InputError(
-                problem=(Argument("tensorboard"), " needs a place to write to"),
-                remedy=("give ", Argument("out"), " as well"),
+                problem=(Argument("tensorboard"), " requires a run folder"),
+                remedy=("pass ", Argument("out"), " as well"),
             )
         model = build(job, torch_device)
         with using_threads(threads or choose_threads(job, model)):
@@ -143,13 +146,14 @@ def train(
 
 
 def build(job: RunPlan, device: torch.device) -> Model:
-    """The model before its first step. Always with one thread: how many it trains with is known only afterwards.
+    """Build the model before its first step.
 
-    :param job: What is trained.
-    :param device: Where it goes.
+    :param job: the planned run.
+    :param device: device of the model.
     """
     if device.type == "cpu":
         keep_freed_memory()
+    # One thread, because the number of threads is chosen after the model exists and must not change its weights.
     with DATA_LOCK, using_threads(1):
         model = job.blueprint.build(job.settings.seed, job.data).to_device(device)
     if isinstance(job.data, AbstractVariant):
@@ -167,12 +171,12 @@ def begin_narrow(
     threads: int | None = None,
     **options: Any,
 ) -> None:
-    """Begin a run with some latents of a wider model instead of fresh weights; ``train`` goes on from there.
+    """Begin a run with some latents of a wider model instead of random weights; ``train`` then resumes it.
 
-    :param data: what is trained on.
-    :param out: folder of the run, where nothing was trained yet.
-    :param wide: of the same kind.
-    :param latents: indices of the latents that are taken, as many as the run has.
+    :param data: the training data.
+    :param out: folder of the run, in which nothing was trained yet.
+    :param wide: a wider model of the same kind.
+    :param latents: indices of the selected latents, as many as the run has.
     :param device: (default "auto") as in :func:`train`.
     :param threads: (default: by the work in a step and the cores) as in :func:`train`.
     :param options: further arguments of :func:`train`.
@@ -190,21 +194,21 @@ def begin_narrow(
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
-    """How many threads the fixed rule gives a training on this machine.
+    """Return the number of threads for a training on this machine by the fixed rule.
 
-    :param job: What is trained.
-    :param model: Its model.
-    :param indices: (default None) The observations it is trained on; None: the training split.
+    :param job: the planned run.
+    :param model: its model.
+    :param indices: (default None: the training split) indices of the training observations.
     """
     return threads_by_rule(lambda: work_of(job, model, indices))
 
 
 def work_of(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
-    """Multiply-adds in the forward pass of a step of a training.
+    """Count the multiply-adds in the forward pass of a training step.
 
-    :param job: What is trained.
-    :param model: Its model.
-    :param indices: (default None) The observations it is trained on; None: the training split.
+    :param job: the planned run.
+    :param model: its model.
+    :param indices: (default None: the training split) indices of the training observations.
     """
     order = DataOrder(
         job.split.train if indices is None else indices, job.settings.batch_size, job.settings.seed
@@ -225,7 +229,7 @@ def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Li
 
 
 def choose_device(device: DeviceLike) -> torch.device:
-    """``auto``: a GPU if there is one, else the CPU; anything else as PyTorch names it."""
+    """Return a device: for ``auto`` a GPU if there is one, otherwise the CPU; other names are those of PyTorch."""
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -234,7 +238,7 @@ def choose_device(device: DeviceLike) -> torch.device:
         if not isinstance(device, str | torch.device):
             raise TypeError(device)
         resolved = torch.device(device)
-        torch.empty(0, device=resolved)  # a device that PyTorch names and this machine lacks fails only here
+        torch.empty(0, device=resolved)  # fails if this machine lacks the device
     except (RuntimeError, AssertionError, TypeError):
         raise InputError(
             "device", "be auto, or one of cpu, cuda, mps that this machine has", got=f"{device!r}"
@@ -243,7 +247,7 @@ def choose_device(device: DeviceLike) -> torch.device:
 
 
 def _summary_writer() -> Any:
-    """TensorBoard's writer, asked for before anything is written."""
+    """Return TensorBoard's writer; called early, so a missing package is reported before anything is written."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

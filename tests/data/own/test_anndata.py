@@ -92,7 +92,7 @@ def test_what_the_file_does_not_have_is_refused(tmp_path):
     with pytest.raises(InputError, match="there is no file"):
         AnndataDataset(str(tmp_path / "none.h5ad"))
     (tmp_path / "text.h5ad").write_text("hello")
-    with pytest.raises(InputError, match="damaged or no HDF5 file"):
+    with pytest.raises(InputError, match="damaged or not an HDF5 file"):
         AnndataDataset(str(tmp_path / "text.h5ad"))
     whole = (tmp_path / "cells.h5ad").read_bytes()
     (tmp_path / "cut.h5ad").write_bytes(whole[: len(whole) // 2])
@@ -132,7 +132,7 @@ def test_an_anndata_object_is_known_by_what_it_offers(matrix):
     with pytest.raises(InputError, match="no column of obs named 'kind'"):
         from_dataset(cells, labels=["kind"])
     cells.X = None
-    with pytest.raises(InputError, match="the AnnData has no X; name a layer with layer"):
+    with pytest.raises(InputError, match="the AnnData has no X; choose a layer with layer"):
         from_dataset(cells)
 
 

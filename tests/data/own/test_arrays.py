@@ -25,9 +25,9 @@ def test_flat_rows_come_back_as_float32_and_are_not_images():
     assert values.dtype == np.float32
     np.testing.assert_array_equal(values, rows[[2, 0]].astype(np.float32))
     assert not data.is_unit_interval
-    with pytest.raises(InputError, match="holds flat rows of 2 features, no images"):
+    with pytest.raises(InputError, match="contains flat rows of 2 features, not images"):
         data.images([0])
-    with pytest.raises(InputError, match="no known factors; give it factors"):
+    with pytest.raises(InputError, match="no known factors; pass factors"):
         data.factors([0])
 
 
@@ -35,7 +35,7 @@ def test_flat_values_are_in_the_unit_interval_only_when_said():
     rows = np.array([[0.0, 1.0], [0.5, 0.25]])
     assert not from_arrays(rows).is_unit_interval
     assert from_arrays(rows, unit_interval=True).is_unit_interval
-    with pytest.raises(InputError, match=r"unit_interval=True needs values in \[0, 1\], got 0.0 … 2.0"):
+    with pytest.raises(InputError, match=r"unit_interval=True requires values in \[0, 1\], got 0.0 … 2.0"):
         from_arrays(2 * rows, unit_interval=True)
 
 
@@ -97,7 +97,7 @@ def test_what_byte_is_white_is_read_off_the_whole_array_or_said():
 
 
 def test_a_byte_that_cannot_be_white_is_refused():
-    with pytest.raises(InputError, match="white=1 needs bytes that are 0 or 1, got bytes up to 119"):
+    with pytest.raises(InputError, match="white=1 requires bytes that are 0 or 1, got bytes up to 119"):
         from_arrays(BYTES, white=1)
     for white in (0, 254, True, 0.5):
         with pytest.raises((InputError, TypeError), match="white"):
@@ -118,7 +118,7 @@ def test_which_byte_is_white_survives_a_record(tmp_path):
 
 def test_ambiguous_channels_are_settled_by_layout():
     array = np.random.default_rng(0).random((4, 3, 8, 3))
-    with pytest.raises(InputError, match="channels first or last; say which with layout='channels-first'"):
+    with pytest.raises(InputError, match="channels first or last; choose with layout='channels-first'"):
         from_arrays(array)
     np.testing.assert_allclose(
         from_arrays(array, layout="channels-first").values([0])[0], array[0], atol=1e-7
@@ -181,8 +181,8 @@ def test_fingerprint_is_of_the_contents():
             "X lacks 1 of 2 values .NaN.: column 1 lacks 1 value, first in row 0; leave out rows",
         ),
         ([[1.0, float("inf")], [2.0, -float("inf")]], "got 2 NaN or infinite of 4"),
-        ([["a", "b"]], "X must hold numbers, got dtype <U1"),
-        (np.array([[1, None]]), "X must hold numbers, got dtype object"),
+        ([["a", "b"]], "X must contain numbers, got dtype <U1"),
+        (np.array([[1, None]]), "X must contain numbers, got dtype object"),
         ([[1, 2], [3]], "rows that do not fit together"),
         (np.zeros((0, 3)), r"at least one sample with one value, got shape \(0, 3\)"),
         (np.zeros((3, 0)), "at least one sample"),
@@ -221,8 +221,8 @@ def test_bad_arrays_are_refused(X, words):
             {"factors": [1, 2, 3], "factor_kinds": ["circular"]},
             "among categorical, ordinal, cyclic, continuous",
         ),
-        ({"factors": [0.5, 1, 2], "factor_kinds": ["ordinal"]}, "'factor-1' must hold whole numbers"),
-        ({"factor_names": ["a"]}, "none were given; pass factors"),
+        ({"factors": [0.5, 1, 2], "factor_kinds": ["ordinal"]}, "'factor-1' must contain integers"),
+        ({"factor_names": ["a"]}, "no factors were passed; pass factors"),
     ],
 )
 def test_bad_factors_are_refused(options, words):
@@ -263,7 +263,9 @@ def test_unreadable_files_are_refused_and_never_unpickled(tmp_path):
     whole = (tmp_path / "objects.npz").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
     refused("cut.npz", "must be an npz file")
-    with pytest.raises(InputError, match=r"needs path, an .npz file; for arrays in memory use from_arrays"):
+    with pytest.raises(
+        InputError, match=r"requires path, an .npz file; for arrays in memory use from_arrays"
+    ):
         ArraysDataset(None)
 
 
@@ -275,7 +277,7 @@ def test_a_column_that_float32_would_collapse_is_refused_with_the_remedy():
     for far in (1e8, -1e8, 1e13):
         with pytest.raises(
             InputError,
-            match=r"column 1 lies between .* different values [12] would be left; subtract the mean",
+            match=r"column 1 lies between .* only [12] of its .* different values .*; subtract the mean",
         ):
             from_arrays(NORMAL + np.array([0.0, far, 1e3]))
     whole = 2**30 + np.arange(40)[:, None]
@@ -333,7 +335,7 @@ def test_what_is_wrong_in_a_sparse_matrix_is_refused():
     bad = scipy.sparse.csr_array(np.array([[0.0, np.nan], [1.0, 0.0]]))
     with pytest.raises(InputError, match="X lacks 1 of 4 values"):
         from_arrays(bad)
-    with pytest.raises(InputError, match=r"unit_interval=True needs values in \[0, 1\], got 0.0 … 7.0"):
+    with pytest.raises(InputError, match=r"unit_interval=True requires values in \[0, 1\], got 0.0 … 7.0"):
         from_arrays(scipy.sparse.csr_array(COUNTS), unit_interval=True)
     with pytest.raises(InputError, match=r"column 1 lies between 100000000 and 100000001.5"):
         from_arrays(scipy.sparse.csr_array(np.array([[0, 1e8], [1, 1e8 + 1], [0, 1e8 + 1.5]])))
@@ -378,7 +380,7 @@ def test_labels_beside_the_observations_are_factors_and_the_rest_is_named(tmp_pa
     assert data.factor_names == (key,)
     assert data.choices == (f"factors are {key!r}", "not used: 'weights', 'notes'")
     np.savez(tmp_path / "two.npz", X=np.eye(3), y=np.arange(3), labels=np.arange(3))
-    with pytest.raises(InputError, match="must hold its factors once, got y, labels"):
+    with pytest.raises(InputError, match="must contain its factors once, got y, labels"):
         ArraysDataset(str(tmp_path / "two.npz"))
 
 
@@ -443,7 +445,9 @@ def test_the_index_of_a_pandas_frame_names_the_rows():
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_text_and_missing_values_of_frames_are_named(library):
-    with pytest.raises(InputError, match=r"column 'b' holds 'x' in row 0, which is no number; .*as factors"):
+    with pytest.raises(
+        InputError, match=r"column 'b' contains 'x' in row 0, which is not a number; .*as factors"
+    ):
         from_arrays(frame_of(library, {"a": [1.0, 2.0], "b": ["x", "y"]}))
     with pytest.raises(
         InputError, match=r"column 'a' lacks 2 values, first in row 1; column 'b' lacks 1 value"
@@ -459,7 +463,7 @@ def test_text_factors_are_numbered_and_objects_are_refused():
     assert data.factor_classes == {"letter": ("a", "b")}
     with pytest.raises(InputError, match="column 'factor-1' lacks 1 value, first in row 1"):
         from_arrays(np.ones((2, 1)), np.array(["a", None], dtype=object))
-    with pytest.raises(InputError, match="factor 'factor-1' must hold numbers or text, got dict"):
+    with pytest.raises(InputError, match="factor 'factor-1' must contain numbers or text, got dict"):
         from_arrays(np.ones((1, 1)), np.array([{}], dtype=object))
 
 
@@ -473,7 +477,7 @@ def test_a_tensor_dataset_is_used_with_its_labels():
         assert data.factors([4]).tolist() == [[4]]
     assert from_arrays(torch.utils.data.TensorDataset(X)).factor_names == ()
     with pytest.raises(
-        InputError, match=r"holds more than observations and labels, got shapes \(5, 3\), \(5, 2, 2\)"
+        InputError, match=r"contains more than observations and labels, got shapes \(5, 3\), \(5, 2, 2\)"
     ):
         from_arrays(torch.utils.data.TensorDataset(X, torch.zeros(5, 2, 2)))
 
@@ -485,7 +489,9 @@ def test_a_lazy_frame_is_refused_with_its_remedy():
 
 def test_dates_are_no_numbers():
     frame = pandas.DataFrame({"day": pandas.to_datetime(["2020-01-01"]), "a": [1.0]})
-    with pytest.raises(InputError, match=r"column 'day' holds '2020-01-01.*' in row 0, which is no number"):
+    with pytest.raises(
+        InputError, match=r"column 'day' contains '2020-01-01.*' in row 0, which is not a number"
+    ):
         from_arrays(frame)
 
 
@@ -510,7 +516,7 @@ def test_frames_whose_rows_are_in_another_order_are_refused():
 
 @pytest.mark.parametrize("tensor", [torch.eye(4).to_sparse(), torch.eye(4, dtype=torch.bfloat16)])
 def test_tensors_that_numpy_cannot_read_are_refused_with_a_remedy(tensor):
-    with pytest.raises(InputError, match=r"X must be something NumPy can read.*to_dense\(\).float\(\)"):
+    with pytest.raises(InputError, match=r"X must be convertible to a NumPy array.*to_dense\(\).float\(\)"):
         from_arrays(tensor)
 
 

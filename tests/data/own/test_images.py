@@ -154,7 +154,7 @@ def test_images_keep_their_size_and_channels(tmp_path):
     data = from_folder(tmp_path)
     assert data.shape == (1, 28, 20)
     np.testing.assert_array_equal(data.images([2, 0])[:, 0], pixels[[2, 0]])
-    assert data.choices == ("images as they are, 28×20 pixels", "1 channel")
+    assert data.choices == ("images of their own size, 28×20 pixels", "1 channel")
     assert data.ids([2, 0]).tolist() == ["2.png", "0.png"]
     colour = from_folder(tmp_path, channels=3)
     np.testing.assert_array_equal(colour.images([1])[0], np.repeat(pixels[1:2], 3, axis=0))
@@ -165,11 +165,13 @@ def test_mixed_sizes_and_channels_are_refused_with_the_remedy(tmp_path):
     write(tmp_path / "b.png", plain((1, 2, 3), 8, 9))
     with pytest.raises(
         InputError,
-        match=r"have 2 sizes: 8×8 \(1 file, as a\.png\), 8×9 .*; bring them to one with image_size=64",
+        match=r"have 2 sizes: 8×8 \(1 file, such as a\.png\), 8×9 .*; convert them to one with image_size=64",
     ):
         from_folder(tmp_path)
     write(tmp_path / "b.png", plain((1, 2, 3))[:, :, 0])
-    with pytest.raises(InputError, match=r"2 numbers of channels: 3 \(1 file, as a.png\), 1 .* channels=3"):
+    with pytest.raises(
+        InputError, match=r"2 numbers of channels: 3 \(1 file, such as a.png\), 1 .* channels=3"
+    ):
         from_folder(tmp_path)
     assert from_folder(tmp_path, channels=3).shape == (3, 8, 8)
 
@@ -185,7 +187,7 @@ def test_sixteen_bits_are_divided_by_257_and_that_is_announced(tmp_path):
 
 
 def test_sixteen_bits_of_colour_are_announced_too(tmp_path):
-    """Pillow writes none, so the file is made by hand: one row of two pixels, 16 bits a channel."""
+    """Pillow writes none, so the file is made by hand: one row of two pixels, 16 bits per channel."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return (
@@ -203,7 +205,7 @@ def test_sixteen_bits_of_colour_are_announced_too(tmp_path):
 
 def test_more_than_sixteen_bits_are_refused(tmp_path):
     Image.fromarray(np.zeros((4, 4), dtype=np.float32)).save(tmp_path / "float.tif")
-    with pytest.raises(InputError, match=r"float\.tif has more than 16 bits a channel \(mode F\); convert"):
+    with pytest.raises(InputError, match=r"float\.tif has more than 16 bits per channel \(mode F\); convert"):
         from_folder(tmp_path)
 
 
@@ -275,10 +277,10 @@ def test_labels_come_from_a_table(tmp_path):
     [
         (
             "file,kind\none.png,a\n",
-            "does not match the pictures: no row is of 'two.png'; give one row for each",
+            "does not match the pictures: there is no row for 'two.png'; write one row for each",
         ),
-        ("file,kind\none.png,a\ntwo.png,b\nsix.png,c\n", "no picture is called 'six.png'"),
-        ("file,kind\none.png,a\ntwo.png,b\none.png,c\n", "more than one row is of 'one.png'"),
+        ("file,kind\none.png,a\ntwo.png,b\nsix.png,c\n", "there is no picture 'six.png'"),
+        ("file,kind\none.png,a\ntwo.png,b\none.png,c\n", "there is more than one row for 'one.png'"),
         ("name,kind\none.png,a\ntwo.png,b\n", "must have a column 'file' and .* got name, kind"),
         ("file\none.png\ntwo.png\n", "a column for each factor, got file"),
         ("file,kind\none.png,\ntwo.png,b\n", "column 'kind' lacks 1 value, first in row 0"),
@@ -317,7 +319,7 @@ def test_impossible_options_are_refused(folder, options, words):
 
 
 def test_folders_without_images_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"files ending in .png, .jpg, .jpeg, .* has none"):
+    with pytest.raises(InputError, match=r"files ending in .png, .jpg, .jpeg, .* has no such file"):
         from_folder(tmp_path)
-    with pytest.raises(InputError, match=r"but there is none at .*nowhere"):
+    with pytest.raises(InputError, match=r"but .*nowhere is not a folder"):
         from_folder(tmp_path / "nowhere")

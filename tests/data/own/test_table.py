@@ -111,14 +111,14 @@ def test_a_table_without_a_line_of_names_is_announced(write):
         (
             "a,b\n1,x\n2,3\n",
             {},
-            "table.csv: column 'b' holds 'x' in row 0, which is no number; .*other columns with columns.*labels",
+            "table.csv: column 'b' contains 'x' in row 0, which is not a number; .*other columns with columns.*labels",
         ),
         (
             "a,b\n1,2\n,NA\n3,\n",
             {},
             "lacks 3 of 6 values .*: column 'b' lacks 2 values, first in row 1; column 'a' lacks 1 value, first",
         ),
-        ("a,b\n1,2\nnan,x\n", {}, "csv: column 'b' holds 'x' in row 1, which is no number"),
+        ("a,b\n1,2\nnan,x\n", {}, "csv: column 'b' contains 'x' in row 1, which is not a number"),
         ("a,b\n1,2\n3,inf\n", {}, "X must be finite, got 1 .* first in row 1, column 'b'"),
         ("a,b\n1,2\n3\n", {}, "row 1 has 1 values for 2 columns"),
         ("a,b\n1,2,3\n", {}, "row 0 has 3 values for 2 columns"),
@@ -126,14 +126,14 @@ def test_a_table_without_a_line_of_names_is_announced(write):
         ("a,\n1,2\n", {}, "column 1 has no name"),
         ("a,b\n", {}, "has no rows below its column names"),
         ("", {}, "is empty"),
-        ("a;b\n1,5;2\n", {}, "a single column, and ';' .* with delimiter=';'"),
+        ("a;b\n1,5;2\n", {}, "a single column, but .* ';'; .* with delimiter=';'"),
         ("a\tb\n1\t2\n", {}, "single column"),
         ('a,b\n1,"2\n', {}, "cannot be read as a table"),
         ("a,b\n1,x\n2,\n", {"labels": ("b",)}, "column 'b' lacks 1 value, first in row 1"),
         ("a,b\n1,2\n", {"columns": ("c",)}, "no column of table.csv named 'c'; there are a, b"),
         ("a,b\n1,2\n", {"labels": ("a", "b")}, "no column left"),
-        ("a,b\n1,2\n", {"labels": ("a",), "columns": ("a",)}, "'a' cannot be two of"),
-        ("a,b\n1,2\n", {"columns": ("a", "a")}, "asked for twice"),
+        ("a,b\n1,2\n", {"labels": ("a",), "columns": ("a",)}, "'a' of table.csv cannot have two roles"),
+        ("a,b\n1,2\n", {"columns": ("a", "a")}, "requested twice"),
         ("a,b\n1,2\n", {"delimiter": "::"}, "delimiter must be one character"),
     ],
 )
@@ -157,7 +157,7 @@ def test_files_that_are_no_tables_are_refused(write, tmp_path):
     with pytest.raises(InputError, match="damaged"):
         TableDataset(str(tmp_path / "cut.csv.gz"))
     (tmp_path / "no.parquet").write_text("hello")
-    with pytest.raises(InputError, match="damaged or no Parquet file"):
+    with pytest.raises(InputError, match="damaged or not a Parquet file"):
         TableDataset(str(tmp_path / "no.parquet"))
 
 
@@ -187,7 +187,7 @@ def test_parquet_with_text_or_missing_values_is_refused_by_name(tmp_path):
     pyarrow.parquet.write_table(table, path)
     with pytest.raises(
         InputError,
-        match=r"parquet: column 'b' holds 'x' in row 0, .*; column 'c'",
+        match=r"parquet: column 'b' contains 'x' in row 0, .*; column 'c'",
     ):
         TableDataset(str(path))
     assert TableDataset(str(path), columns=("d",), labels=("b",)).factor_classes == {"b": ("x", "y")}
@@ -237,7 +237,7 @@ def test_a_changed_column_that_was_set_aside_changes_the_fingerprint(write):
 
 
 def test_a_column_is_used_for_one_thing(write):
-    with pytest.raises(InputError, match="'species' cannot be two of feature, label, name of rows and aside"):
+    with pytest.raises(InputError, match=r"'species' of table\.csv cannot have two roles"):
         load_dataset(write(FOLDS), labels=["species"], aside=["species", "fold", "patient"])
 
 
@@ -248,11 +248,11 @@ def test_labels_have_the_kinds_that_are_said(write):
     assert data.factor_kinds == ("cyclic", "ordinal")
     assert load_recorded(data.describe()).factor_kinds == ("cyclic", "ordinal")
     plan(data, "slow", "mlp", 2)
-    with pytest.raises(InputError, match="say which factors have an order with factor_kinds"):
+    with pytest.raises(InputError, match="declare the factors that have an order with factor_kinds"):
         plan(load_dataset(write(text), labels=["turn", "size"]), "slow", "mlp", 2)
     with pytest.raises(InputError, match="factor_kinds must have one entry for each of the 2 factors"):
         load_dataset(write(text), labels=["turn", "size"], factor_kinds=["cyclic"])
-    with pytest.raises(InputError, match="none were given"):
+    with pytest.raises(InputError, match="no factors were passed"):
         load_dataset(write(text), factor_kinds=["cyclic"])
 
 
@@ -325,10 +325,10 @@ def test_a_label_that_needs_a_number_or_is_empty_is_missing(write, text, kinds):
 
 def test_a_feature_with_a_leading_zero_is_text(write):
     with pytest.raises(
-        InputError, match="column 'zip' holds '007' in row 1, which is text because of its leading"
+        InputError, match="column 'zip' contains '007' in row 1, which is text because of its leading"
     ):
         TableDataset(write("zip,x\n12,1.5\n007,2\n"))
-    with pytest.raises(InputError, match="column 'zip' holds '-007' in row 1"):
+    with pytest.raises(InputError, match="column 'zip' contains '-007' in row 1"):
         TableDataset(write('zip,x\n12,"1.5"\n-007,2\n'))
     numbers = "a,b,c\n0,0.07,1e-07\n-0.5,00.5,1E+07\n"
     np.testing.assert_array_equal(
@@ -340,7 +340,7 @@ def test_a_feature_with_a_leading_zero_is_text(write):
 @pytest.mark.parametrize("other", ["2", "2.5"])
 def test_whole_numbers_that_floats_cannot_represent_are_refused_in_features(write, number, other):
     with pytest.raises(
-        InputError, match=f"column 'id' holds '{number}' in row 1, which is a whole number beyond"
+        InputError, match=f"column 'id' contains '{number}' in row 1, which is an integer beyond"
     ):
         TableDataset(write(f"id,x\n{other},1\n{number},1.5\n"))
     limit = TableDataset(write(f"id,x\n{other},1\n{2**53},1.5\n-1e30,1\n"))
@@ -349,7 +349,7 @@ def test_whole_numbers_that_floats_cannot_represent_are_refused_in_features(writ
 
 def test_whole_numbers_that_floats_cannot_represent_are_refused_in_frames_and_parquet(tmp_path):
     columns = {"x": [0.5, 1.5], "id": np.array([1, 2**53 + 1])}
-    words = "column 'id' holds '9007199254740993' in row 1, which is a whole number beyond"
+    words = "column 'id' contains '9007199254740993' in row 1, which is an integer beyond"
     for frame in (pandas.DataFrame(columns), polars.DataFrame(columns)):
         with pytest.raises(InputError, match=words):
             from_arrays(frame)
@@ -387,7 +387,7 @@ def test_a_table_is_read_in_blocks_of_whole_lines(write, monkeypatch):
     monkeypatch.setattr(separated, "BLOCK_BYTES", 16)
     with pytest.raises(InputError, match="row 40 has 1 values for 3 columns"):
         TableDataset(write(text + "\n5"), row_names="c")
-    with pytest.raises(InputError, match="'a' holds 'x' in row 40"):
+    with pytest.raises(InputError, match="'a' contains 'x' in row 40"):
         TableDataset(write(text + "\nx,1,2"), row_names="c")
 
 

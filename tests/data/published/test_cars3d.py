@@ -63,5 +63,5 @@ def test_a_file_that_is_no_car_is_refused(folder: Path, im: np.ndarray, words: s
 
 def test_an_archive_without_cars_is_refused(folder: Path) -> None:
     originals.cars3d(folder, n_cars=0)
-    with pytest.raises(InputError, match=r"must hold files of cars, data/cars/\*\.mat"):
+    with pytest.raises(InputError, match=r"must contain files of cars, data/cars/\*\.mat"):
         Cars3DDataset(str(folder))

@@ -61,7 +61,10 @@ def test_the_official_split_is_known_where_its_file_is(folder: Path) -> None:
     ("change", "words"),
     [
         (lambda text: text.replace("4\n", "5\n", 1), "a row for each of the 4 images, got 5"),
-        (lambda text: text.replace("000003.jpg", "000009.jpg"), "2 without a partner, such as 000003.jpg"),
+        (
+            lambda text: text.replace("000003.jpg", "000009.jpg"),
+            "2 without a counterpart, such as 000003.jpg",
+        ),
         (lambda text: text.replace(" -1", " 0", 1), "40 numbers −1 or 1 for each file"),
         (lambda text: text.replace(" -1", " x", 1), "40 numbers −1 or 1 for each file"),
         (lambda text: text.replace(" -1", "", 1), "40 numbers −1 or 1 for each file"),

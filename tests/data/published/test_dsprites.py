@@ -31,7 +31,7 @@ def test_drawn_sprites_in_the_file_come_back_pixel_by_pixel(folder: Path) -> Non
     )
     data = DSpritesDataset(str(folder))
     np.testing.assert_array_equal(data.images(np.arange(len(data))), drawn.images(drawn.index_of(factors)))
-    assert data.choices == ("the file holds a part of the original: 48 of the 737,280 images",)
+    assert data.choices == ("the file contains a part of the original: 48 of the 737,280 images",)
     np.testing.assert_array_equal(data.index_of(factors), np.arange(48))
 
 
@@ -48,7 +48,7 @@ def test_the_file_itself_may_be_given_under_any_name(folder: Path) -> None:
         ({"imgs": np.zeros((48, 32, 32), np.uint8)}, "'imgs', bytes of shape"),
         ({"imgs": np.zeros((48, 64, 64))}, "'imgs', bytes of shape .* got float64"),
         ({"imgs": np.zeros((47, 64, 64), np.uint8)}, "have 48 images, one for each row"),
-        ({"latents_classes": np.zeros((48, 5), int)}, "'latents_classes', whole numbers of shape"),
+        ({"latents_classes": np.zeros((48, 5), int)}, "'latents_classes', integers of shape"),
         ({"latents_classes": np.zeros((48, 6), int)}, "every combination of its factors once"),
         (
             {"latents_classes": np.insert(originals.grid(2, 2, 3, 2, 2), 0, 0, axis=1)[::-1]},

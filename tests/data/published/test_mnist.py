@@ -42,9 +42,13 @@ def test_training_images_come_before_those_of_the_test(folder: Path) -> None:
         (
             "train-images-idx3-ubyte",
             originals.idx(originals.noise(6, 28, 28)) + b"1",
-            "does not hold as many",
+            "contains another number",
         ),
-        ("train-images-idx3-ubyte", originals.idx(originals.noise(6, 28, 28))[:-1], "does not hold as many"),
+        (
+            "train-images-idx3-ubyte",
+            originals.idx(originals.noise(6, 28, 28))[:-1],
+            "contains another number",
+        ),
         (
             "train-images-idx3-ubyte",
             originals.idx(originals.noise(6, 32, 32)),

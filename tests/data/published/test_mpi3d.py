@@ -1,4 +1,4 @@
-"""MPI3D: its two grids, and files that are mapped as they are."""
+"""MPI3D: its two grids, and files that are memory-mapped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_file_that_is_not_compressed_is_mapped_and_nothing_is_copied(folder: P
     np.testing.assert_array_equal(data.images(np.arange(len(data))), written.images)
     np.testing.assert_array_equal(data.factors(np.arange(len(data))), written.factors)
     assert not list(cache.rglob("*.npy"))
-    assert "mapped as they are" in data.footprint().words
+    assert "memory-mapped" in data.footprint().words
     assert data.footprint().disk_bytes == (folder / "mpi3d_toy.npz").stat().st_size
 
 

@@ -62,13 +62,13 @@ def test_files_are_unpacked_once_and_only_when_an_image_is_asked_for(
 def test_by_name_alone_the_cache_folder_is_looked_in(name: str) -> None:
     where = originals_folder(name)
     with pytest.raises(
-        InputError, match=rf"{name} needs .*, and there is no .*originals/{name}; .*{name}:PATH"
+        InputError, match=rf"{name} needs .*, but .*originals/{name} does not exist; .*{name}:PATH"
     ):
         load_dataset(name)
     where.mkdir(parents=True)
     with pytest.raises(
         InputError,
-        match=rf"originals/{name} does not have it; .*download.* to .*originals/{name}",
+        match=rf"originals/{name} does not contain it; .*download.* to .*originals/{name}",
     ):
         load_dataset(name)
     written = originals.WRITERS[name](where)

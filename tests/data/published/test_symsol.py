@@ -34,7 +34,7 @@ def test_pictures_of_another_size_are_resized_and_oblong_ones_refused(folder: Pa
     file.write_bytes(originals.picture(np.full((224, 224, 3), 90, np.uint8), "PNG"))
     assert (SymSolDataset(str(folder)).images([0]) == 90).all()
     file.write_bytes(originals.picture(np.full((64, 32), 90, np.uint8), "PNG"))
-    with pytest.raises(InputError, match="must hold square pictures"):
+    with pytest.raises(InputError, match="must contain square pictures"):
         SymSolDataset(str(folder)).images([0])
 
 

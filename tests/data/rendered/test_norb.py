@@ -13,7 +13,7 @@ from polariscope.core.seeds import generator
 from polariscope.data import cache
 from polariscope.data.dataset import family
 from polariscope.data.rendered.norb import CATEGORIES, NorbDataset, camera_at, figure, lighting_at
-from polariscope.rendering.raster import look
+from polariscope.rendering.raster import rasterise
 from polariscope.rendering.shading import SAMPLES, shadow
 
 SIZES = np.array([5, 10, 9, 18, 6])
@@ -73,7 +73,7 @@ def test_the_ground_sends_what_lamberts_law_says_in_light_and_shadow(lighting):
     camera = camera_at(mesh, *pose[2:])
     light = lighting_at(lighting, camera.azimuth)
     body = np.zeros((SAMPLES * size) ** 2, dtype=bool)
-    body[look(mesh, camera, SAMPLES * size).where] = True
+    body[rasterise(mesh, camera, SAMPLES * size).where] = True
     shaded = shadow(mesh, light.lights[0], camera, SAMPLES * size) & ~body
     body, shaded = (
         flags.reshape(size, SAMPLES, size, SAMPLES).sum(axis=(1, 3)) / SAMPLES**2 for flags in (body, shaded)
@@ -91,7 +91,7 @@ def test_lightings_change_the_shading_and_not_the_outline():
     data = NorbDataset()
     images = views(data, [(4, 0, 4, 3, lighting) for lighting in range(6)])[:, 0].astype(int)
     mesh = figure(4, 0)
-    seen = look(mesh, camera_at(mesh, 4, 3), SAMPLES * 64).where
+    seen = rasterise(mesh, camera_at(mesh, 4, 3), SAMPLES * 64).where
     inside = np.bincount(
         seen // (SAMPLES * 64) // SAMPLES * 64 + seen % (SAMPLES * 64) // SAMPLES, minlength=64**2
     )

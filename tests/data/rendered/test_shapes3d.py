@@ -43,7 +43,7 @@ def test_hues_are_ten_steps_around_the_circle_of_saturated_colours():
 def test_each_hue_colours_its_own_surface():
     data = Shapes3DDataset(image_size=32)
     factors = [0, 0, 0, 6, 1, 2]
-    view = room.look("cylinder", 0.75 + 0.5 * 6 / 7, math.radians(30 - 60 * 2 / 14), 32 * 4)
+    view = room.cast_rays("cylinder", 0.75 + 0.5 * 6 / 7, math.radians(30 - 60 * 2 / 14), 32 * 4)
     surfaces = view.surface.reshape(32, 4, 32, 4)
     for column, surface in enumerate((room.FLOOR, room.WALL, room.OBJECT)):
         other = factors.copy()
@@ -60,14 +60,14 @@ def test_the_sky_has_the_colour_of_the_original_and_nothing_else_in_it():
 @pytest.mark.parametrize("image_size", [8, 16, 33])
 def test_antialiased_edges_have_no_dark_seams(monkeypatch, image_size):
     """On surfaces of one colour and full brightness every pixel is a mix of it and the sky, nothing else."""
-    real = room.look
+    real = room.cast_rays
 
     def bright(*arguments):
         view = real(*arguments)
         return room.View(view.surface, np.ones_like(view.brightness), np.zeros_like(view.highlight))
 
-    monkeypatch.setattr(room, "look", bright)
-    shapes3d._keeper.cache_clear()
+    monkeypatch.setattr(room, "cast_rays", bright)
+    shapes3d._layer_cache.cache_clear()
     data = Shapes3DDataset(image_size=image_size)
     geometries = list(itertools.product((0, 7), range(4), (0, 7, 12)))
     red, green, blue = np.moveaxis(data.images(data.index_of([[0, 0, 0, *g] for g in geometries])), 1, 0)
@@ -75,12 +75,12 @@ def test_antialiased_edges_have_no_dark_seams(monkeypatch, image_size):
     assert share.min() == 0
     np.testing.assert_allclose(red, 255 - (255 - 153) * share, atol=1)
     np.testing.assert_allclose(blue, 249 * share, atol=1)
-    shapes3d._keeper.cache_clear()
+    shapes3d._layer_cache.cache_clear()
 
 
 def test_layers_are_the_formula_for_every_colour():
     """A channel is the mean of min(1, c b + w) over the rays of its pixel, also where surfaces meet."""
-    view = room.look("sphere", 0.75 + 0.5 * 5 / 7, math.radians(30 - 60 * 11 / 14), 16 * 8)
+    view = room.cast_rays("sphere", 0.75 + 0.5 * 5 / 7, math.radians(30 - 60 * 11 / 14), 16 * 8)
     for hues in ((0, 5, 1), (2, 3, 8), (9, 7, 4), (6, 6, 2)):
         expected = np.empty((3, 16, 16))
         for channel in range(3):
@@ -133,7 +133,7 @@ def test_images_of_half_the_size_show_the_same():
 
 @pytest.mark.parametrize("image_size", [8, 64, 256])
 def test_kept_layers_stay_within_the_stated_memory(image_size):
-    layers_of = shapes3d._keeper(image_size)
+    layers_of = shapes3d._layer_cache(image_size)
     kept = layers_of.cache_parameters()["maxsize"]
     assert kept * layers_of(0, 0, 0).nbytes <= 2**28
     assert kept >= 480 or image_size > 186
@@ -144,9 +144,9 @@ def test_kept_layers_stay_within_the_stated_memory(image_size):
 @pytest.mark.parametrize("image_size", [8, 64])
 def test_drawing_takes_no_more_memory_than_is_stated(image_size):
     data = Shapes3DDataset(image_size=image_size)
-    shapes3d._keeper.cache_clear()
+    shapes3d._layer_cache.cache_clear()
     stated = data.footprint().memory_bytes
-    kept = 480 * shapes3d._keeper(image_size)(0, 0, 0).nbytes
+    kept = 480 * shapes3d._layer_cache(image_size)(0, 0, 0).nbytes
     indices = np.arange(64) * 480 + 100 + np.arange(64) % 3  # of three geometries
     tracemalloc.start()
     data.values(indices)

@@ -260,5 +260,5 @@ def test_golden_images():
 
 
 def test_a_size_too_small_for_sprites_is_refused():
-    with pytest.raises(InputError, match="image_size must be at least 8 pixels to hold a sprite, got 7"):
+    with pytest.raises(InputError, match="image_size must be at least 8 pixels to show a sprite, got 7"):
         SpritesDataset(7)

@@ -53,7 +53,7 @@ def test_it_says_what_it_did_and_when_the_largest_features_decide():
     (words,) = unequal.choices
     ratio = 1e4 * ROWS[:, 2].astype(float).var() / ROWS[:, 0].astype(float).var()
     assert (
-        f"(the variances of its features differ by a factor of {ratio:,.0f}, so the largest decide" in words
+        f"(the variances of its features differ by a factor of {ratio:,.0f}, so the largest dominate" in words
     )
     assert "standardise" in words
     constant = np.column_stack([ROWS, np.ones(500)])  # one that never varies has no ratio to the others
@@ -62,7 +62,7 @@ def test_it_says_what_it_did_and_when_the_largest_features_decide():
 
 def test_numbers_that_do_not_fit_are_refused():
     data = from_arrays(ROWS)
-    with pytest.raises(InputError, match="mean and deviation must be given together, got mean alone"):
+    with pytest.raises(InputError, match="mean and deviation must be passed together, got mean alone"):
         CentredVariant(data, mean=(0.0, 0.0, 0.0))
     with pytest.raises(InputError, match="mean must have a number for each of the 3 features, got 2"):
         CentredVariant(data, mean=(0.0, 0.0), deviation=1.0)

@@ -44,6 +44,6 @@ def test_coloured_images_are_tinted_and_other_channels_refused():
     assert tinted[0].min() >= 127
     assert (tinted[1:] == 0).all()
     with pytest.raises(
-        InputError, match="made of grey or coloured images, and those of arrays have 2 channels"
+        InputError, match="applies to grey or coloured images, but those of arrays have 2 channels"
     ):
         ColourVariant(from_arrays(np.zeros((1, 2, 4, 4), np.uint8), layout="channels-first"))

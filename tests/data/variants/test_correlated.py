@@ -53,7 +53,7 @@ def test_what_a_number_draws_does_not_depend_on_how_many_there_are():
 
 
 def test_an_observation_that_may_be_there_twice_has_no_index():
-    with pytest.raises(InputError, match="chosen several times here, so factors do not give an index"):
+    with pytest.raises(InputError, match="occur several times here, so factors do not determine an index"):
         CorrelatedVariant(SPRITES, "x", "y", n=100).index_of([[0, 0, 0, 0, 0]])
 
 

@@ -45,7 +45,7 @@ def test_statistics_of_other_data_can_be_given_and_are_recorded():
 
 def test_statistics_that_do_not_fit_are_refused():
     data = from_arrays(ROWS)
-    with pytest.raises(InputError, match="mean and deviation must be given together, got mean alone"):
+    with pytest.raises(InputError, match="mean and deviation must be passed together, got mean alone"):
         StandardisedVariant(data, mean=(0.0, 0.0, 0.0))
     with pytest.raises(InputError, match="mean must have a number for each of the 3 features, got 2"):
         StandardisedVariant(data, mean=(0.0, 0.0), deviation=(1.0, 1.0))

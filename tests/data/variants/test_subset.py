@@ -60,14 +60,14 @@ def test_factors_give_the_index_where_the_observation_was_chosen():
     data = SubsetVariant(SPRITES, where=("shape=1", "orientation=0-9"))
     every = np.arange(len(data))[::97]
     np.testing.assert_array_equal(data.index_of(data.factors(every)), every)
-    with pytest.raises(InputError, match="1 of these 2 observations of sprites were not chosen"):
+    with pytest.raises(InputError, match="1 of these 2 observations of sprites were not selected"):
         data.index_of([[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]])
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("subset", "needs a number of observations or values of factors"),
+        ("subset", "requires a number of observations or values of factors"),
         ("subset:n=0", "n must be at least 1"),
         ("subset:n=737281", "n must be at most 737280, the observations of sprites, got 737281"),
         ("subset:shape=0,n=300000", "n must be at most 245760, the observations of sprites with shape 0"),
@@ -75,7 +75,7 @@ def test_factors_give_the_index_where_the_observation_was_chosen():
         ("subset:x=10-3", "no observation of sprites has x 10-3"),
         ("subset:shap=0", "no option of variant 'subset' or factor named 'shap'.*Did you mean 'shape'"),
         ("subset:where=colour", "no factor of sprites named 'colour'"),
-        ("subset:x=left", "the values of factor 'x' must be a number, a range as 3-10"),
+        ("subset:x=left", "the values of factor 'x' must be a number, a range such as 3-10"),
         ("subset:where=x", "the values of factor 'x' must be a number"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_variance_that_is_none_is_refused(variance: float) -> None:
 
 
 def test_a_variance_at_the_floor_cannot_start_a_learned_one_per_value() -> None:
-    with pytest.raises(InputError, match="must exceed 1e-06 when it is learned per value"):
+    with pytest.raises(InputError, match="must exceed 1e-06 if it is learned per value"):
         GaussianLikelihood(variance=1e-6, learned="per-value")
     assert GaussianLikelihood(variance=1e-6, learned="shared").variance == 1e-6
 
@@ -158,7 +158,7 @@ def test_a_floor_for_what_is_not_learned_and_one_above_the_start_are_refused() -
     for learned in ("no", "per-value"):
         with pytest.raises(InputError, match="floor is for a variance that is learned, one number for all"):
             GaussianLikelihood(learned=learned, floor=0.1)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"floor must be below variance, from which it starts, got 0\.2 and"):
+    with pytest.raises(InputError, match=r"floor must be below variance, its initial value, got 0\.2 and"):
         GaussianLikelihood(variance=0.1, learned="shared", floor=0.2)
 
 

@@ -79,7 +79,7 @@ def test_two_numbers_per_value_double_the_channels_of_the_output() -> None:
     [
         ((3, 64, 15), r"at least 16 × 16 pixels, got 64 × 15; resize the images or use net='mlp'"),
         ((1, 4, 4), r"at least 16 × 16 pixels, got 4 × 4; resize the images or use net='mlp'"),
-        ((100,), r"net 'conv' needs images, got flat rows of 100 features; use net='mlp'"),
+        ((100,), r"net 'conv' requires images, got flat rows of 100 features; use net='mlp'"),
     ],
 )
 def test_other_shapes_are_refused_with_a_remedy(shape: tuple[int, ...], words: str) -> None:

@@ -207,7 +207,7 @@ def test_training_moves_the_learned_variances_only_and_a_loaded_model_has_them(
         ({"variances": (1.0, float("nan"))}, "variances must hold finite numbers"),
         (
             {"variances": (1.0, 2.0), "scale": 2.0},
-            "scale must stay 1 when variances are given, got 2.0; scale the",
+            "scale must be 1 if variances are passed, got 2.0; scale the",
         ),
     ],
 )
@@ -221,6 +221,6 @@ def test_bad_options_are_refused(
 
 def test_variances_for_another_number_of_latents_are_refused_before_training(tmp_path: Any) -> None:
     data = GaussianDataset(n_samples=50)
-    with pytest.raises(InputError, match="one per latent, got 2 for 3 latents; set n_latents=2 or give 3"):
+    with pytest.raises(InputError, match="one per latent, got 2 for 3 latents; set n_latents=2 or pass 3"):
         ps.train(data, n_latents=3, prior="anisotropic", variances="1,2", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

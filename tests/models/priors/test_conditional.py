@@ -140,7 +140,7 @@ QUESTIONS: list[Callable[[ConditionalPriorModule], Any]] = [
 def test_without_the_auxiliary_variable_it_answers_nothing(
     question: Callable[[ConditionalPriorModule], Any],
 ) -> None:
-    with pytest.raises(InputError, match=r"only once the auxiliary variable is known; call given\(u\)"):
+    with pytest.raises(InputError, match=r"only for a given auxiliary variable; call given\(u\)"):
         question(built(ConditionalPrior()))
 
 
@@ -166,9 +166,11 @@ def test_encoding_collects_the_prior_of_each_sample() -> None:
 
 
 def test_data_without_factors_are_refused_before_training() -> None:
-    with pytest.raises(InputError, match=r"a conditional prior needs auxiliary data, and .* has no factors"):
+    with pytest.raises(
+        InputError, match=r"a conditional prior requires auxiliary data, and .* has no factors"
+    ):
         ps.train(np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32), prior="conditional")
-    with pytest.raises(InputError, match="a conditional prior needs auxiliary values, got n_auxiliary=0"):
+    with pytest.raises(InputError, match="a conditional prior requires auxiliary values, got n_auxiliary=0"):
         built(ConditionalPrior(), n_auxiliary=0)
 
 
@@ -183,5 +185,5 @@ def test_widths_that_are_none_are_refused() -> None:
 def test_it_says_what_a_passive_latent_looks_like(mean: str, centre: str) -> None:
     assert built(ConditionalPrior(mean=mean)).meaning_of_passive == (
         f"its posterior is the prior N({centre}, Σ(u)) of its own auxiliary values u for every input; the "
-        "variance Σ is learned and may be far from 1"
+        "variance Σ is learned and can be far from 1"
     )

@@ -168,7 +168,7 @@ def test_well_mixed_components_have_nearly_their_moments(n_latents: int) -> None
 def test_it_says_what_a_passive_latent_looks_like() -> None:
     assert built(MixturePrior()).meaning_of_passive == (
         "its posterior is a Gaussian over the whole mixture for every input, with a variance of 0.375; one that "
-        "stays inside a single component is narrower and is not called passive: look whether its mean moves"
+        "stays inside a single component is narrower and is not called passive: check whether its mean moves"
     )
 
 
@@ -200,7 +200,7 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
         (
             {},
             10,
-            "layout 'cross' of the mixture prior has 2 latents, got n_latents=10; set n_latents=2 or give means",
+            "layout 'cross' of the mixture prior has 2 latents, got n_latents=10; set n_latents=2 or pass means",
         ),
         ({"means": "0,1;1,0"}, 3, "means must have one number per latent, got rows of 2 for 3 latents"),
     ],

@@ -118,7 +118,7 @@ def test_a_second_resting_place_is_told() -> None:
         here = expected_kl(math.log(variance), 0.8, 0.05)
         assert all(expected_kl(math.log(variance) + d, 0.8, 0.05) > here for d in (-0.02, 0.02))
     assert expected_kl(math.log(other), 0.8, 0.05) > expected_kl(math.log(nearest), 0.8, 0.05)
-    assert "can also come to rest at N(0, 0.472), a worse fit" in built(0.8, 0.05).meaning_of_passive
+    assert "can also converge to N(0, 0.472), a worse fit" in built(0.8, 0.05).meaning_of_passive
 
 
 @pytest.mark.parametrize(

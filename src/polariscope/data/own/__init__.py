@@ -1,4 +1,4 @@
-"""Data of the user: arrays and folders of images."""
+"""The user's own data: arrays, tables and folders of images."""
 
 from __future__ import annotations
 

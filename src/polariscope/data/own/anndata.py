@@ -1,4 +1,4 @@
-"""A file of single-cell data (.h5ad) as a dataset, read with h5py."""
+"""Dataset of single-cell data in an .h5ad file, read with h5py."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from polariscope.data.own.support.rows import IndexedRows, SparseRows, in_memory
 @dataset("anndata", endings=(".h5ad",))
 @dataclasses.dataclass(frozen=True, eq=False)
 class AnndataDataset(AbstractRowsDataset):
-    """Cells by genes from an .h5ad file, with names of both and classes of cells; needs h5py.
+    """Cells by genes from an .h5ad file, with their names and classes of cells; requires h5py.
 
-    X or a layer is dense or sparse. A sparse one stays sparse in memory, and only the rows of a batch are made dense.
-    A dense one is read into memory if it fits ``cache_megabytes``, and otherwise read from the file as needed. The
-    fingerprint is a hash of what is used.
+    X or a layer is dense or sparse. A sparse matrix stays sparse in memory, and only the rows of a batch are made
+    dense. A dense one is read into memory if it fits ``cache_megabytes``, and otherwise read from the file as needed.
+    The fingerprint is a hash of the data in use.
     """
 
     path: str
     """The .h5ad file."""
     layer: str | None = None
-    """The layer with the observations; none: X."""
+    """Layer that contains the observations; None for X."""
     labels: tuple[str, ...] = ()
-    """Columns of obs that are factors: categories, texts or numbers."""
+    """Columns of obs that are factors: categories, text or numbers."""
     aside: tuple[str, ...] = ()
-    """Columns of obs that are no factors but named by split_column or group_column."""
+    """Columns of obs that are not factors but are used by split_column or group_column."""
     unit_interval: bool = False
-    """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
+    """If True, values lie in [0, 1] and a Bernoulli likelihood is allowed."""
     cache_megabytes: Annotated[int, Ge(0)] = 1024
-    """Keep dense values in memory up to this size."""
+    """Maximum size in megabytes of dense values that are kept in memory."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
-    """Gigabytes that a sparse matrix may take; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes of a sparse matrix; None for 4, or 200 times the file if that is more."""
     missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
-    """What is done about missing values of a table: refuse them, drop rows that lack one, or fill in the median of the
+    """Treatment of missing values of a table: refuse them, drop rows with a missing value, or fill in the median of the
     column over all rows."""
 
     def __post_init__(self) -> None:
@@ -60,10 +60,11 @@ class AnndataDataset(AbstractRowsDataset):
         except ImportError:
             raise not_installed(f"reading {path.name}", "h5py", "hdf5") from None
         try:
-            file = h5py.File(path, "r")  # stays open: rows may be read from it later
+            file = h5py.File(path, "r")  # stays open, because rows can be read from it later
         except OSError as error:
             raise InputError(
-                problem=f"{path} is damaged or no HDF5 file ({error})", remedy="get or write it again"
+                problem=f"{path} is damaged or not an HDF5 file ({error})",
+                remedy="download or write it again",
             ) from None
         try:
             return self._contents(file)
@@ -85,7 +86,7 @@ class AnndataDataset(AbstractRowsDataset):
         if matrix is None:
             raise InputError(
                 problem=f"{Path(self.path).name} has no X",
-                remedy=f"name a layer: {list(file.get('layers', ()))}",
+                remedy=f"choose a layer: {list(file.get('layers', ()))}",
             )
         rows = (
             self._sparse(matrix)
@@ -100,7 +101,7 @@ class AnndataDataset(AbstractRowsDataset):
             if name not in columns:
                 raise unknown("column of obs", name, columns)
             read[name] = _column(obs, name, troubles)
-        troubles.refuse("obs", "choose other labels, or fill the values in")
+        troubles.refuse("obs", "choose other labels, or fill in the values")
         return Contents(
             rows,
             {name: read[name] for name in self.labels} or None,
@@ -110,7 +111,7 @@ class AnndataDataset(AbstractRowsDataset):
         )
 
     def _sparse(self, group: Any) -> SparseRows:
-        """A sparse matrix: its values, their columns (or rows) and where each row (or column) begins."""
+        """Read a sparse matrix: its values, their columns (or rows) and the start of each row (or column)."""
         from scipy.sparse import csc_array, csr_array
 
         kind = group.attrs.get("encoding-type", group.attrs.get("h5sparse_format", ""))
@@ -121,7 +122,7 @@ class AnndataDataset(AbstractRowsDataset):
                 problem=f"the matrix is stored as {kind!r}",
                 remedy="store it dense, or sparse by rows (csr_matrix)",
             )
-        # A few bytes of HDF5 may declare arrays of any size.
+        # A few bytes of HDF5 can declare arrays of any size.
         parts = [group[name] for name in ("data", "indices", "indptr")]
         size = sum(int(part.size) * part.dtype.itemsize for part in parts)
         path = Path(self.path)
@@ -129,29 +130,28 @@ class AnndataDataset(AbstractRowsDataset):
             raise too_large(path, limit, size)
         shape = group.attrs.get("shape", group.attrs.get("h5sparse_shape"))
         matrix = make(tuple(part[:] for part in parts), shape=tuple(map(int, shape)))
-        matrix.check_format(full_check=True)  # an index outside the matrix would be written to memory
+        matrix.check_format(full_check=True)  # an index outside the matrix would corrupt memory
         return SparseRows(matrix)
 
 
 def _index(group: Any) -> str:
-    """The column that names the rows."""
+    """Return the name of the column with the names of the rows."""
     name = group.attrs.get("_index", "_index")
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def _texts(stored: Any) -> list[str]:
-    values = (
-        stored["values"] if hasattr(stored, "keys") else stored
-    )  # newer files may have a mask beside them
+    # Newer files can store a mask next to the values.
+    values = stored["values"] if hasattr(stored, "keys") else stored
     return [text.decode() if isinstance(text, bytes) else str(text) for text in values[:].tolist()]
 
 
 def _column(obs: Any, name: str, troubles: Troubles) -> np.ndarray:
-    """A column of obs: categories as their texts or numbers; missing values are noted."""
+    """Read a column of obs: categories as their text or numbers. Missing values are recorded in ``troubles``."""
     stored = obs[name]
     if hasattr(stored, "keys") and "categories" in stored:
         codes, categories = stored["codes"][:], stored["categories"]
-    elif hasattr(stored, "keys"):  # values beside a mask of those that are missing
+    elif hasattr(stored, "keys"):  # values with a mask of the missing ones
         lacking = np.flatnonzero(stored["mask"][:])
         if len(lacking):
             troubles.missing(name, lacking.tolist())

@@ -1,4 +1,4 @@
-"""Arrays as a dataset: flat rows or images of your own, with factors where you know them."""
+"""Dataset of the user's arrays: flat rows or images, with factors if these are known."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from polariscope.data.own.support.observed import AbstractRowsDataset
 class ArraysDataset(AbstractRowsDataset):
     """Rows or images from an array in a file or in memory.
 
-    The file is an ``.npz`` whose observations are called ``X``, ``images`` or ``values`` (or are its only array),
-    beside optional ``factors`` (or ``y``, ``labels``, ``targets``), ``factor_names``, ``factor_kinds``,
-    ``feature_names`` and ``ids``; an ``.npy`` works too, and a large one is read as needed. What the arrays may be is
-    said at :func:`from_arrays`, which makes the same dataset from memory. Loading never runs code from the file. The
-    fingerprint is a hash of the contents.
+    The file is an ``.npz`` whose observations are called ``X``, ``images`` or ``values`` (or are its only array), with
+    optional ``factors`` (or ``y``, ``labels``, ``targets``), ``factor_names``, ``factor_kinds``, ``feature_names`` and
+    ``ids``. An ``.npy`` file works too, and a large one is read as needed. :func:`from_arrays`, which creates the same
+    dataset from memory, describes the supported arrays. Loading never runs code from the file. The fingerprint is a
+    hash of the contents.
     """
 
     path: str | None
-    """The .npz or .npy file; none for arrays in memory."""
+    """The .npz or .npy file; None for arrays in memory."""
     layout: Layout | None = None
-    """Where the channels of four-dimensional arrays are; none: where the size is 1 or 3."""
+    """Position of the channels in four-dimensional arrays; None for the axis of size 1 or 3."""
     unit_interval: bool = False
-    """Flat values lie in [0, 1] and may be given to a Bernoulli likelihood. Images always may."""
+    """If True, flat values lie in [0, 1] and a Bernoulli likelihood is allowed. It is always allowed for images."""
     white: int | None = None
-    """Which byte is white in images of bytes, 1 or 255; none: 1 where the whole array holds only 0 and 1."""
+    """Byte that is white in images of bytes, 1 or 255; None for 1 if the whole array contains only 0 and 1."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
-    """Gigabytes to which the file may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
     missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
-    """What is done about missing values of a table: refuse them, drop rows that lack one, or fill in the median of the
+    """Treatment of missing values of a table: refuse them, drop rows with a missing value, or fill in the median of the
     column over all rows."""
     contents: dataclasses.InitVar[Contents | None] = None
 
@@ -53,7 +53,7 @@ class ArraysDataset(AbstractRowsDataset):
         if contents is None:
             if self.path is None:
                 raise InputError(
-                    problem=("dataset 'arrays' needs ", Argument("path"), ", an .npz file"),
+                    problem=("dataset 'arrays' requires ", Argument("path"), ", an .npz file"),
                     remedy="for arrays in memory use from_arrays",
                 )
             object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
@@ -74,35 +74,36 @@ def from_arrays(
     white: int | None = None,
     missing: Missing = "refuse",
 ) -> ArraysDataset:
-    """Make a dataset of arrays in memory: NumPy, torch, pandas, polars, SciPy's sparse matrices, or nested lists.
+    """Create a dataset from arrays in memory: NumPy, torch, pandas, polars, SciPy's sparse matrices, or nested lists.
 
-    ``X`` is flat, ``(sample, feature)``, of any numbers; or images, ``(sample, height, width)``,
-    ``(sample, channel, height, width)`` or ``(sample, height, width, channel)`` with 1 or 3 channels (or any
-    number, where ``layout`` says where they are), of
-    bytes or of floats in [0, 1]. It is stored as it is (bytes stay bytes, a memory map stays in its file, of a sparse
-    matrix only the rows of a batch are made dense) and not copied, unless it is a frame: do not change it
-    afterwards. Bytes are 0 … 255, divided by 255, unless the whole array holds only 0 and 1, as the images of dSprites
-    do: then 1 is white. ``white`` says which was recognised, or decides it. Flat values count as lying in [0, 1] only
-    when ``unit_interval`` says so, never because they happen to. Columns of a frame name the features, its index the
-    rows; columns of text are refused by name, and so are missing values unless ``missing`` says otherwise.
+    ``X`` is either flat, ``(sample, feature)``, with any numbers; or images, ``(sample, height, width)``,
+    ``(sample, channel, height, width)`` or ``(sample, height, width, channel)``, with bytes or floats in [0, 1].
+    Images have 1 or 3 channels, or any number if ``layout`` is passed. Arrays are stored as they are and not copied,
+    unless ``X`` is a frame: bytes stay bytes, a memory map stays in its file, and only the rows of a batch of a sparse
+    matrix are made dense. Do not change them afterwards.
 
-    ``factors`` is ``(sample, factor)`` or ``(sample,)``: columns of whole numbers are categorical, others continuous,
-    unless ``factor_kinds`` says otherwise. Text is numbered in alphabetical order, and its classes keep their names
-    (``factor_classes``). A frame of factors brings their names along.
+    Bytes 0 … 255 are divided by 255. If the whole array contains only 0 and 1, like the images of dSprites, 1 is white;
+    ``white`` overrides this, and the attribute of that name shows which was used. Flat values count as lying in [0, 1]
+    only if ``unit_interval`` is True, not because they happen to. The columns of a frame name the features, and its
+    index the rows. Columns of text raise an error that names them, and so do missing values unless ``missing`` is
+    passed.
+
+    ``factors`` is ``(sample, factor)`` or ``(sample,)``. Columns of integers are categorical and others continuous,
+    unless ``factor_kinds`` is passed. Text is numbered in alphabetical order, and the names of its classes are kept in
+    ``factor_classes``. A frame also names the factors.
 
     :param X: the observations, as above.
-    :param factors: (default None: none are known) ground-truth factors, one row per observation.
-    :param factor_names: (default: of a frame its columns, else factor-1, factor-2 …) name of each factor.
+    :param factors: (default None: not known) ground-truth factors, one row per observation.
+    :param factor_names: (default: the columns of a frame, otherwise factor-1, factor-2 …) name of each factor.
     :param factor_kinds: (default: from the values) "categorical", "ordinal", "cyclic" or "continuous" for each factor.
-    :param feature_names: (default: of a frame its columns, else none) name of each column of flat rows.
-    :param ids: (default: of a frame its index, else row numbers) what identifies each observation.
-    :param layout: (default: from the shape) "channels-first" or "channels-last", where the shape of images leaves it
-        open.
-    :param unit_interval: (default False) flat values lie in [0, 1] by their nature, so a Bernoulli likelihood fits
-        them.
-    :param white: (default: recognised) the byte that is white, 1 or 255, for images of bytes.
-    :param missing: (default "refuse") what is done about missing values of a table: "drop" leaves out rows that lack
-        one, "median" fills in the median of the column over all rows.
+    :param feature_names: (default: the columns of a frame, otherwise none) name of each column of flat rows.
+    :param ids: (default: the index of a frame, otherwise row numbers) identifier of each observation.
+    :param layout: (default: from the shape) "channels-first" or "channels-last", if the shape of images is ambiguous.
+    :param unit_interval: (default False) if True, flat values lie in [0, 1] by their nature, so a Bernoulli likelihood
+        fits them.
+    :param white: (default: from the values) the byte that is white, 1 or 255, for images of bytes.
+    :param missing: (default "refuse") treatment of missing values of a table: "drop" leaves out rows with a missing
+        value, "median" fills in the median of the column over all rows.
 
     >>> import numpy as np
     >>> data = from_arrays(np.zeros((5, 28, 28), np.uint8), [0, 1, 2, 0, 1], factor_names=["digit"])
@@ -139,30 +140,30 @@ def from_dataset(
     missing: Missing = "refuse",
     cache_megabytes: Annotated[int, Ge(0)] = 1024,
 ) -> ArraysDataset:
-    """Make a dataset of any object that gives observations by number: ``data[i]`` and ``len(data)``.
+    """Create a dataset from any object with observations by index: ``data[i]`` and ``len(data)``.
 
-    * A map-style dataset of PyTorch or Hugging Face, or anything like it. Items are tensors, arrays, PIL images or
+    * A map-style dataset of PyTorch or Hugging Face, or a similar object. Items are tensors, arrays, PIL images or
       lists of numbers; tuples of such an observation and its labels; or dictionaries, in which the observation is
-      called ``image``, ``X`` or the like and labels are called ``label``, ``y`` or the like. A ``TensorDataset`` is
-      used as the arrays that it holds.
-    * An array of another library with a ``shape``: of zarr, of h5py.
-    * An AnnData: its ``X`` or a layer, with the names of cells and genes; ``labels`` are columns of ``obs``.
-    * Everything that :func:`from_arrays` takes.
+      called ``image``, ``X`` or similar and the labels are called ``label``, ``y`` or similar. A ``TensorDataset`` is
+      used as its arrays.
+    * An array of another library with a ``shape``, such as zarr or h5py.
+    * An AnnData object: its ``X`` or a layer, with the names of cells and genes; ``labels`` are columns of ``obs``.
+    * Everything that :func:`from_arrays` accepts.
 
-    All items are read once, to check them and to see their labels. They then stay in memory if they fit
-    ``cache_megabytes``, and otherwise asked for again, batch by batch. Item i must be the same every time it is asked
-    for: random augmentation does not work here. Datasets that only give one item after the other are refused.
+    All items are read once, to check them and to collect their labels. They stay in memory if they fit
+    ``cache_megabytes``; otherwise they are read again, batch by batch. Item i must always be the same, so random
+    augmentation is not supported. Iterable datasets without access by index are not supported either.
 
     :param data: the object.
-    :param key: (default: recognised) what the observation is called, where items are dictionaries.
-    :param labels: (default: recognised in dictionaries; none of an AnnData) which entries of a dictionary, or columns
-        of ``obs``, are factors.
-    :param layer: (default None: X) the layer of an AnnData that holds the observations.
+    :param key: (default: recognised) key of the observation, if items are dictionaries.
+    :param labels: (default: recognised in dictionaries; none for AnnData) entries of a dictionary, or columns of
+        ``obs``, that are factors.
+    :param layer: (default None: X) the layer of an AnnData object that contains the observations.
     :param layout: (default: from the shape) "channels-first" or "channels-last", as in :func:`from_arrays`.
-    :param unit_interval: (default False) flat values lie in [0, 1] by their nature.
-    :param white: (default: recognised) the byte that is white, 1 or 255, for images of bytes.
-    :param missing: (default "refuse") what is done about missing values of a table: "drop" leaves out rows that lack
-        one, "median" fills in the median of the column over all rows.
+    :param unit_interval: (default False) if True, flat values lie in [0, 1] by their nature.
+    :param white: (default: from the values) the byte that is white, 1 or 255, for images of bytes.
+    :param missing: (default "refuse") treatment of missing values of a table: "drop" leaves out rows with a missing
+        value, "median" fills in the median of the column over all rows.
     :param cache_megabytes: (default 1024) observations stay in memory if all of them fit this size.
 
     >>> pairs = [([0.0, 1.0], "left"), ([1.0, 0.0], "right")]

@@ -1,4 +1,4 @@
-"""A folder of picture files as a dataset."""
+"""Dataset of the picture files in a folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from polariscope.data.own.support.picture_bytes import (
 from polariscope.data.own.support.separated import read_texts
 
 FILE = "file"
-"""The column of a table of labels that names the picture."""
+"""The column of a table of labels that contains the file names."""
 
 
 @dataset("images", endings=("/",))
@@ -42,38 +42,38 @@ FILE = "file"
 class FolderDataset(AbstractDataset):
     """Images from the picture files of a folder and its subfolders, in the order of their names.
 
-    PNG, JPEG, BMP, GIF, TIFF and WebP are read. Names that begin with a dot are left out, linked folders are not
-    entered, and a linked file outside the folder is refused. Images keep their size and channels, which must be
-    the same for all, unless ``image_size`` (they are resized with an antialiasing filter) or ``channels`` is given.
-    They are turned upright (EXIF) and set on black where they are transparent; palettes and CMYK become RGB; 16 bits
-    become 8. Where the bytes of all files are 0 or 1, as in masks, 1 is white. Every header is looked at
-    before anything else, so a folder that cannot be used is refused at once.
+    PNG, JPEG, BMP, GIF, TIFF and WebP are read. Names that begin with a dot are skipped, linked folders are not
+    entered, and a link to a file outside the folder raises an error. All images must have the same size and number of
+    channels, unless ``image_size`` (resizing with an antialiasing filter) or ``channels`` is passed. They are turned
+    upright (EXIF), and transparent parts become black. Palettes and CMYK are converted to RGB, and 16 bits to 8. If
+    the bytes of all files are 0 or 1, as in masks, 1 is white. Every header is checked first, so an unsuitable
+    folder raises an error at once.
 
-    A file is decoded when it is first asked for and then cached, as long as all images together fit
-    ``cache_megabytes``; otherwise it is decoded each time.
+    A file is decoded when it is first needed. It is then cached if all images together fit ``cache_megabytes``;
+    otherwise it is decoded each time.
 
-    ``labels`` is a table (.csv, .tsv) with a column ``file`` and a column for each factor. Without it, when every
-    file lies in a subfolder and there are at least two of these, the name of the first subfolder is the factor
+    ``labels`` is a table (.csv, .tsv) with a column ``file`` and a column for each factor. Without it, if every
+    file lies in a subfolder and there are at least two subfolders, the name of the first subfolder is the factor
     ``class``, in alphabetical order. The fingerprint is a hash of the options, the names and the bytes of all
-    files, so it survives copying; each file is read once for it.
+    files, so copying the folder does not change it; each file is read once to compute it.
     """
 
     path: str
     """The folder."""
     image_size: Annotated[int, Ge(1)] | None = None
-    """Height and width in pixels that images are brought to; none: as they are, all of one size."""
+    """Height and width in pixels after resizing; None to keep the size, which must be the same for all images."""
     mode: Literal["pad", "crop"] = "pad"
-    """What makes an oblong image square where image_size is given: black bars, or cutting its ends off."""
+    """Way to make an image square if image_size is set: add black bars, or crop its ends."""
     channels: Channels | None = None
-    """1 for grey, 3 for colour; none: as they are, all alike."""
+    """1 for grey, 3 for colour; None to keep the channels, which must be the same for all images."""
     labels: str | None = None
-    """A table with a column 'file' and a column for each factor; none: classes are subfolders."""
+    """A table with a column 'file' and a column for each factor; None to use subfolders as classes."""
     frame: Literal["first"] | None = None
-    """Take the first frame of animated files; none: they are refused."""
+    """"first" uses the first frame of animated files; None refuses them."""
     white: Literal[1, 255] | None = None
-    """Which byte is white; none: 1 where the bytes of all files are 0 or 1, else 255."""
+    """Byte that is white; None for 1 if the bytes of all files are 0 or 1, otherwise 255."""
     cache_megabytes: Annotated[int, Ge(0), Advice("0 keeps nothing")] = 1024
-    """Keep the decoded images in memory up to this size."""
+    """Maximum size in megabytes of decoded images that are kept in memory."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
@@ -88,10 +88,10 @@ class FolderDataset(AbstractDataset):
 
     @functools.cached_property
     def file_names(self) -> tuple[str, ...]:
-        """The files relative to the folder, sorted; at least one."""
+        """Paths of the files relative to the folder, sorted; at least one."""
         root = Path(self.path)
         if not root.is_dir():
-            raise InputError("path", f"be a folder of pictures, but there is none at {root}")
+            raise InputError("path", f"be a folder of pictures, but {root} is not a folder")
         paths = []
         for folder, subfolders, names in os.walk(root, followlinks=False):
             subfolders[:] = [name for name in subfolders if not name.startswith(".")]
@@ -107,13 +107,15 @@ class FolderDataset(AbstractDataset):
                 paths.append(file.relative_to(root).as_posix())
         if not paths:
             raise InputError(
-                "path", f"be a folder with files ending in {', '.join(FORMATS)}", remedy=f"{root} has none"
+                "path",
+                f"be a folder with files ending in {', '.join(FORMATS)}",
+                remedy=f"{root} has no such file",
             )
         return tuple(sorted(paths))
 
     @functools.cached_property
     def class_names(self) -> tuple[str, ...]:
-        """Names of the subfolders, sorted; empty unless every file lies in one."""
+        """Names of the subfolders, sorted; empty if any file is not in a subfolder."""
         if not all("/" in name for name in self.file_names):
             return ()
         return tuple(sorted({name.split("/", 1)[0] for name in self.file_names}))
@@ -130,13 +132,13 @@ class FolderDataset(AbstractDataset):
 
     @functools.cached_property
     def _headers(self) -> tuple[Facts, ...]:
-        """What the header of each file says; damaged and animated ones are refused."""
+        """Facts from the header of each file; damaged and animated files raise an error."""
         headers = []
         for name in self.file_names:
             file = Path(self.path, name)
             with opened(file) as image:
                 headers.append(facts_of(image))
-                # Decoding everything would be slow; where the end mark is missing, the file is decoded.
+                # Decoding every file would be slow, so only files without an end mark are decoded.
                 if (headers[-1].is_animated and self.frame is None) or not has_end(file):
                     pixels(image, self.channels, self.frame)
                     check_end(file)
@@ -166,23 +168,23 @@ class FolderDataset(AbstractDataset):
         return dict(zip(self.file_names, self._headers, strict=True))
 
     def _only(self, values: dict[str, Any], noun: str, format_value: Any, remedy: Argument) -> Any:
-        """What all files have in common; refused where they differ, with an example of each."""
+        """Return the value that all files share; raise an error with an example of each if they differ."""
         counts = collections.Counter(values.values())
         if len(counts) > 1:
             example = {value: name for name, value in reversed(values.items())}
-            said = [
-                f"{format_value(value)} ({plural(count, 'file')}, as {example[value]})"
+            examples = [
+                f"{format_value(value)} ({plural(count, 'file')}, such as {example[value]})"
                 for value, count in counts.most_common()
             ]
             raise InputError(
-                problem=f"the images of {self.path} have {len(counts)} {noun}: {listed(said, 3)}",
-                remedy=("bring them to one with ", remedy),
+                problem=f"the images of {self.path} have {len(counts)} {noun}: {listed(examples, 3)}",
+                remedy=("convert them to one with ", remedy),
             )
         return next(iter(counts))
 
     def _white(self) -> int:
-        """Which byte is white: the files are decoded until one has a byte above 1."""
-        self.shape  # noqa: B018 (refuses mixed sizes)
+        """Return the byte that is white; files are decoded until one has a byte above 1."""
+        self.shape  # noqa: B018 (raises an error for mixed sizes)
         if self.white is not None:
             return self.white
         highest = 0
@@ -198,15 +200,15 @@ class FolderDataset(AbstractDataset):
     @functools.cached_property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
         channels, height, width = self.shape
-        made = "as they are," if self.image_size is None else "resized to"
+        made = "of their own size," if self.image_size is None else "resized to"
         square = (
             ""
             if self.image_size is None
             else ", with black bars"
             if self.mode == "pad"
-            else ", cut to squares"
+            else ", cropped to squares"
         )
-        said = [
+        choices = [
             f"images {made} {height}×{width} pixels{square}",
             plural(channels, "channel"),
         ]
@@ -218,14 +220,14 @@ class FolderDataset(AbstractDataset):
             (any(header.is_animated for header in headers), "first frame of animated files"),
             (self.white == 1, "bytes 0 and 1 are black and white"),
         ):
-            said += [choice] if is_so else []
-        return tuple(said)
+            choices += [choice] if is_so else []
+        return tuple(choices)
 
     def __len__(self) -> int:
         return len(self.file_names)
 
     def ids(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"]:
-        """The names of the files."""
+        """Return the names of the files."""
         return np.array([self.file_names[index] for index in self.check_indices(indices).tolist()], dtype=str)
 
     def factors(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample factor"]:
@@ -270,8 +272,8 @@ class FolderDataset(AbstractDataset):
             array = np.asarray(picture).reshape(height, width, -1)
         elif array.shape[:2] != (height, width):
             raise InputError(
-                problem=f"{file} is now of {array.shape[0]}×{array.shape[1]} pixels and was of {height}×{width}",
-                remedy="do not change the folder while it is used",
+                problem=f"{file} now has {array.shape[0]}×{array.shape[1]} pixels but had {height}×{width}",
+                remedy="do not change the folder while it is in use",
             )
         return array.transpose(2, 0, 1)
 
@@ -285,12 +287,12 @@ class FolderDataset(AbstractDataset):
         return files.digest([*options, factors, contents])
 
     def describe(self) -> dict[str, Any]:
-        """The options, and the fingerprint, by which a folder that has changed is noticed."""
+        """Return the options and the fingerprint, by which a changed folder is detected."""
         return {**super().describe(), "fingerprint": self.fingerprint}
 
 
 def read_labels(table: Path, file_names: tuple[str, ...]) -> dict[str, Shaped[np.ndarray, " file"]]:
-    """The factors of each picture, in the order of the pictures; a table that does not match is refused.
+    """Read the factors of each picture, in the order of the pictures; raise an error if the table does not match.
 
     :param table: a .csv or .tsv file with a column ``file``: paths inside the folder, or names that occur once.
     :param file_names: the pictures, relative to their folder.
@@ -306,10 +308,10 @@ def read_labels(table: Path, file_names: tuple[str, ...]) -> dict[str, Shaped[np
     short = collections.Counter(name.rsplit("/", 1)[-1] for name in file_names)
     rows: dict[str, int] = {}
     full = {name.rsplit("/", 1)[-1]: name for name in file_names if short[name.rsplit("/", 1)[-1]] == 1}
-    there = set(file_names)
+    known_names = set(file_names)
     strange, twice = [], []
     for row, name in enumerate(named):
-        target = name if name in there else full.get(name)
+        target = name if name in known_names else full.get(name)
         if target is None:
             strange.append(name)
         elif target in rows:
@@ -317,18 +319,19 @@ def read_labels(table: Path, file_names: tuple[str, ...]) -> dict[str, Shaped[np
         else:
             rows[target] = row
     lacking = [name for name in file_names if name not in rows]
-    said = [
-        f"{words} {listed(names, quoted=True)}"
-        for words, names in (
-            ("no picture is called", strange),
-            ("more than one row is of", twice),
-            ("no row is of", lacking),
+    problems = [
+        f"{problem} {listed(names, quoted=True)}"
+        for problem, names in (
+            ("there is no picture", strange),
+            ("there is more than one row for", twice),
+            ("there is no row for", lacking),
         )
         if names
     ]
-    if said:
+    if problems:
         raise InputError(
-            problem=f"{table} does not match the pictures: {'; '.join(said)}", remedy="give one row for each"
+            problem=f"{table} does not match the pictures: {'; '.join(problems)}",
+            remedy="write one row for each picture",
         )
     order = np.array([rows[name] for name in file_names])
     return {name: column[order] for name, column in columns.items()}
@@ -345,16 +348,16 @@ def from_folder(
     white: Literal[1, 255] | None = None,
     cache_megabytes: Annotated[int, Ge(0), Advice("0 keeps nothing")] = 1024,
 ) -> FolderDataset:
-    """Make a dataset of the picture files in a folder; see :class:`FolderDataset`.
+    """Create a dataset from the picture files in a folder; see :class:`FolderDataset`.
 
     :param path: the folder; its subfolders are searched too.
-    :param image_size: (default: as they are, all of one size) height and width in pixels that images are brought to.
-    :param mode: (default "pad") what happens to images that are not square where ``image_size`` is given: "pad" adds
-        black bars, "crop" cuts the ends off.
-    :param channels: (default: as they are, all alike) 1 for grey, 3 for colour.
+    :param image_size: (default: unchanged, the same for all images) height and width in pixels after resizing.
+    :param mode: (default "pad") way to make an image square if ``image_size`` is passed: "pad" adds black bars,
+        "crop" crops its ends.
+    :param channels: (default: unchanged, the same for all images) 1 for grey, 3 for colour.
     :param labels: (default: classes are subfolders) a table with a column ``file`` and a column for each factor.
-    :param frame: (default: animated files are refused) "first" to take their first frame.
-    :param white: (default: recognised) the byte that is white, 1 or 255.
+    :param frame: (default: animated files are refused) "first" to use their first frame.
+    :param white: (default: from the values) the byte that is white, 1 or 255.
     :param cache_megabytes: (default 1024) decoded images stay in memory if all of them fit this size.
     """
     table = None if labels is None else os.fspath(labels)

@@ -1,4 +1,4 @@
-"""A table in a file as a dataset: CSV, TSV or Parquet."""
+"""Dataset of a table in a file: CSV, TSV or Parquet."""
 
 from __future__ import annotations
 
@@ -26,38 +26,39 @@ PARQUET = (".parquet", ".pq")
 class TableDataset(AbstractRowsDataset):
     """Rows of numbers from a table: CSV or TSV, gzipped or not, or Parquet.
 
-    Every column is a feature, unless it is named as a label, as the names of rows or set aside. Nothing is guessed: a
-    feature that contains text is refused by name, and so are whole numbers with a leading zero, which are text, whole
-    numbers beyond 2^53, and missing values unless ``missing`` says otherwise. Names of rows are text exactly as
-    written. Labels, and columns set aside, are numbers if nothing that is written is lost, otherwise text exactly as
-    written: 0001, 01 and 1 are three classes, and NA is one like any other. Labels of whole numbers or text are classes
-    (text is numbered in alphabetical order, and keeps its names), other numbers are continuous factors. Rows are
-    counted from 0. The fingerprint is a hash of what is used.
+    Every column is a feature, unless it is used as a label or as the names of rows, or is set aside. Nothing is
+    guessed: an error names the features that contain text, integers with a leading zero (which are text), integers
+    beyond 2^53, or missing values unless ``missing`` is set. Names of rows are text exactly as written. Labels, and
+    columns set aside, are numbers if this loses nothing that is written, otherwise text exactly as written: 0001, 01
+    and 1 are three classes, and NA is a class like any other. Labels of integers or text are classes (text is numbered
+    in alphabetical order, and its names are kept); other numbers are continuous factors. Rows are counted from 0. The
+    fingerprint is a hash of the data in use.
     """
 
     path: str
     """The file."""
     columns: tuple[str, ...] = ()
-    """The columns that are features; none: all that are not used otherwise."""
+    """Columns that are features; empty for all columns without another use."""
     labels: tuple[str, ...] = ()
-    """Columns that are factors or classes; they may hold text."""
+    """Columns that are factors or classes; they can contain text."""
     factor_kinds: tuple[FactorKind, ...] = ()
-    """categorical, ordinal, cyclic or continuous for each label; none: by the values, as above."""
+    """categorical, ordinal, cyclic or continuous for each label; empty to use the values, as above."""
     row_names: str | None = None
-    """The column that identifies each row; none: row numbers."""
+    """Column that identifies each row; None for row numbers."""
     aside: tuple[str, ...] = ()
-    """Columns that are neither features nor factors: not used, or named by split_column or group_column."""
+    """Columns that are neither features nor factors: unused, or used by split_column or group_column."""
     delimiter: str | None = None
-    """What stands between values; none: a tab in .tsv files, else a comma."""
+    """Separator of values; None for a tab in .tsv files, otherwise a comma."""
     header: bool | None = None
-    """Whether the first line names the columns, yes or no; none: no if it contains only numbers, yes if it contains no
-    number. A line with both is refused, since it could be names or a sample."""
+    """If True, the first line contains the names of the columns. None: it does if it contains no number, and does not
+    if it contains only numbers; a line with both raises an error, since it could be names or a sample."""
     unit_interval: bool = False
-    """Values lie in [0, 1] and may be given to a Bernoulli likelihood."""
+    """If True, values lie in [0, 1] and a Bernoulli likelihood is allowed."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
-    """Gigabytes to which a gzipped or Parquet file may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes of a gzipped or Parquet file after unpacking; None for 4, or 200 times the file if that
+    is more."""
     missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
-    """What is done about missing values of a table: refuse them, drop rows that lack one, or fill in the median of the
+    """Treatment of missing values of a table: refuse them, drop rows with a missing value, or fill in the median of the
     column over all rows."""
 
     recorded: dataclasses.InitVar[bool] = False
@@ -69,7 +70,7 @@ class TableDataset(AbstractRowsDataset):
 
     @classmethod
     def from_record(cls, name: str, options: Mapping[str, Any]) -> TableDataset:
-        # A run of version 0.2 can be of a table whose names were partly numbers, which that version did not refuse.
+        # A run of version 0.2 can use a table whose column names are partly numbers, which that version accepted.
         return cls(**check_options(f"dataset {name!r}", cls, options), recorded=True)
 
     def _read(self, path: Path, recorded: bool) -> Contents:

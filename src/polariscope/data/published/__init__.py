@@ -1,1 +1,1 @@
-"""Published datasets, read from their original files or from a package that has them."""
+"""Published datasets, read from their original files or from a package that includes them."""

@@ -1,4 +1,4 @@
-"""The original Cars3D."""
+"""The original Cars3D dataset."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from polariscope.data.published.support.decoding import resized
 class Cars3DDataset(AbstractPublishedGrid):
     """Cars3D from its ``.mat`` files: renderings of cars on white, every combination of three factors once.
 
-    17,568 images in colour: elevation 4, azimuth 24, identity 183; the identity, in the order of the names of the
-    files, varies fastest. Each file has the images ``im`` of one car, of shape (128, 128, 3, 24, 4). They are resized
-    with antialiasing.
+    17,568 colour images: elevation 4, azimuth 24, identity 183. The identity, in the order of the file names, varies
+    fastest. Each file has the images ``im`` of one car, of shape (128, 128, 3, 24, 4). They are resized with
+    antialiasing.
 
     The files are in ``data/cars`` of an archive ``.tar.gz`` of several datasets; its unpacked folder works too. The
-    images are unpacked once into the cache folder: 216 MB at 64 pixels. ``cars`` draws look-alikes without a file.
+    images are unpacked once into the cache folder: 216 MB at 64 pixels. ``cars`` renders similar images without a file.
 
     Reference: reed2015.
     """
 
     path: str | None = None
-    """The archive, or the folder that it or the .mat files are in; none: the cache folder."""
+    """The archive, or the folder that contains it or the .mat files; None for the cache folder."""
     image_size: Annotated[int, Ge(8)] = 64
     """Height and width in pixels."""
     max_unpacked: Gigabytes = None
-    """Gigabytes to which the archive may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
 
     factor_names = ("elevation", "azimuth", "identity")
     factor_kinds = ("ordinal", "cyclic", "categorical")
@@ -62,7 +62,7 @@ class Cars3DDataset(AbstractPublishedGrid):
         return (3, self.image_size, self.image_size)
 
     def _folder(self) -> Path | None:
-        """The folder of the unpacked ``.mat`` files; None where there is the archive."""
+        """Return the folder of the unpacked ``.mat`` files; None if the archive is used."""
         assert self.path is not None
         base = Path(self.path)
         for folder in (base, base / "cars", base / "data" / "cars"):
@@ -78,7 +78,7 @@ class Cars3DDataset(AbstractPublishedGrid):
             (self.locate(self.originals[0].name),) if folder is None else tuple(sorted(folder.glob("*.mat")))
         )
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         folder = self._folder()
         if folder is None:
             self._remember_sizes(self.original_files[0], self._find_sizes)
@@ -86,7 +86,7 @@ class Cars3DDataset(AbstractPublishedGrid):
             self._take_sizes(self._find_sizes(), folder)
 
     def _cars(self) -> Iterator[tuple[str, bytes]]:
-        """Name and bytes of every car's file; in an archive, as they come."""
+        """Yield name and bytes of every car's file, in the order of the archive or sorted."""
         folder = self._folder()
         if folder is not None:
             for file in sorted(folder.glob("*.mat")):
@@ -101,12 +101,12 @@ class Cars3DDataset(AbstractPublishedGrid):
         for name, data in self._cars():
             shapes[name] = _check(self._root, name, data)
         if not shapes:
-            raise InputError(str(self._root), "hold files of cars, data/cars/*.mat")
+            raise InputError(str(self._root), "contain files of cars, data/cars/*.mat")
         first, *_ = shapes.values()
         for name, shape in shapes.items():
             if shape != first:
                 raise InputError(
-                    str(self._root), f"hold cars of one shape, {first}", got=f"{shape} in {name!r}"
+                    str(self._root), f"contain cars of one shape, {first}", got=f"{shape} in {name!r}"
                 )
         return (first[4], first[3], len(shapes))
 
@@ -140,7 +140,7 @@ def _is_car(name: str) -> bool:
 
 
 def _check(root: Path, name: str, data: bytes) -> tuple[int, ...]:
-    """The shape of the images in a ``.mat`` file, by its header; cells, structures and objects are refused."""
+    """Return the shape of the images in a ``.mat`` file from its header; only plain arrays are accepted."""
     from scipy.io import whosmat
 
     variables = {variable: (shape, kind) for variable, shape, kind in _parsed(root, name, whosmat, data)}
@@ -148,11 +148,11 @@ def _check(root: Path, name: str, data: bytes) -> tuple[int, ...]:
     if kind != "uint8" or len(shape) != 5 or shape[2] != 3 or shape[0] != shape[1]:
         raise InputError(
             str(root),
-            f"hold in {name!r} bytes 'im' of shape (pixels, pixels, 3, azimuth, elevation)",
+            f"contain in {name!r} bytes 'im' of shape (pixels, pixels, 3, azimuth, elevation)",
             got=f"{kind} of shape {tuple(shape)}",
         )
     if math.prod(shape) > archives.LIMIT:
-        raise InputError(str(root), f"hold in {name!r} images of a car", got=f"shape {tuple(shape)}")
+        raise InputError(str(root), f"contain in {name!r} images of a car", got=f"shape {tuple(shape)}")
     return tuple(shape)
 
 
@@ -162,12 +162,12 @@ def _read(root: Path, name: str, data: bytes) -> UInt8[np.ndarray, "side side 3 
     shape = _check(root, name, data)
     images = _parsed(root, name, loadmat, data, variable_names=["im"])["im"]
     if images.shape != shape or images.dtype != np.uint8:
-        raise archives.damaged(root, f"{name!r} holds something else than it declares")
+        raise archives.damaged(root, f"{name!r} does not contain what its header declares")
     return images
 
 
 def _parsed(root: Path, name: str, parse: Any, data: bytes, **options: object) -> Any:
-    """What SciPy reads of a MATLAB file. It runs and unpickles nothing; at damage it raises whatever it meets."""
+    """Parse a MATLAB file with SciPy, which runs and unpickles nothing but raises errors of any type at damage."""
     try:
         return parse(io.BytesIO(data), **options)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The original CelebA."""
+"""The original CelebA dataset."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from polariscope.data.published.support.picture_archives import AbstractPictures
 _PICTURES = "img_align_celeba"
 _ATTRIBUTES = "list_attr_celeba.txt"
 _PARTITION = "list_eval_partition.txt"
-_CROP = 148  # pixels of the original's 178 × 218 that the centre crop keeps
+_CROP = 148  # side in pixels of the centre crop, from 178 × 218
 
 
 @dataset("celeba")
 @dataclasses.dataclass(frozen=True)
 class CelebADataset(AbstractPicturesDataset):
-    """CelebA from its JPEG files: faces of celebrities with 40 attributes that are there or not.
+    """CelebA from its JPEG files: faces of celebrities with 40 binary attributes.
 
-    202,599 images in colour, of 178 × 218 pixels in the files. ``mode`` says how they become square: ``pad`` scales
-    the whole image and puts black bars at its sides, as bonheme2023 does; ``centre-crop`` cuts out the 148 × 148 pixels
-    in the middle first, as is usual elsewhere. Both resize with antialiasing. The attributes (−1 and 1 in the file,
-    0 and 1 here) are labels, not factors that generate the images.
+    202,599 colour images of 178 × 218 pixels. ``mode`` makes them square: ``pad`` scales the whole image and adds black
+    bars at its sides, as bonheme2023 does; ``centre-crop`` first crops the central 148 × 148 pixels, as is common
+    elsewhere. Both resize with antialiasing. The attributes (−1 and 1 in the file, 0 and 1 here) are labels, not
+    generative factors.
 
-    Needed in one folder: ``img_align_celeba`` (the folder, or the ``.zip``) and ``list_attr_celeba.txt``, in it or in
-    ``Anno``. With ``list_eval_partition.txt`` beside it the official split is known. The images are decoded once into
-    the cache folder: 2.5 GB at 64 pixels. Files in a folder are told apart by their names and sizes, not by their
-    bytes.
+    One folder must contain ``img_align_celeba`` (the folder, or the ``.zip``) and ``list_attr_celeba.txt``, directly or
+    in ``Anno``. The official split is available if ``list_eval_partition.txt`` is there too. The images are decoded
+    once into the cache folder: 2.5 GB at 64 pixels. Files in a folder are identified by their names and sizes, not by
+    their bytes.
 
     Reference: liu2015.
     """
 
     path: str | None = None
-    """The folder of the images and the list of attributes; none: the cache folder."""
+    """Folder of the images and the list of attributes; None for the cache folder."""
     image_size: Annotated[int, Ge(8)] = 64
     """Height and width in pixels."""
     mode: Literal["pad", "centre-crop"] = "pad"
-    """What makes the images square: black bars, or cutting out the middle."""
+    """Way to make the images square: add black bars, or crop the centre."""
     max_unpacked: Gigabytes = None
-    """Gigabytes to which the archive may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
 
     originals = (OriginalFile(f"{_PICTURES}.zip"), OriginalFile(_ATTRIBUTES))
     homepage = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
@@ -73,7 +73,7 @@ class CelebADataset(AbstractPicturesDataset):
         raise self._missing(self.originals[:1], Path(self.path))
 
     def _list(self, name: str) -> Path | None:
-        """A text file in the folder or in its folder of annotations."""
+        """Return a text file in the folder or in its folders of annotations, if it exists."""
         assert self.path is not None
         candidates = (Path(self.path, name), Path(self.path, "Anno", name), Path(self.path, "Eval", name))
         return next((file for file in candidates if file.is_file()), None)
@@ -93,7 +93,7 @@ class CelebADataset(AbstractPicturesDataset):
             raise self._missing(self.originals[1:], Path(self.path))
         return file
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         count, names = _head(self._attributes_file)
         if count != len(self.names):
             raise InputError(
@@ -107,15 +107,15 @@ class CelebADataset(AbstractPicturesDataset):
 
     @functools.cached_property
     def _labels(self) -> Bool[np.ndarray, "sample attribute"]:
-        """False or true for each attribute of each image, in the order of the images."""
+        """Attributes of each image, in the order of the images."""
         rows = _rows(self._attributes_file, skip=2)
         order = [name.rpartition("/")[2] for name in self.names]
         lost = set(order) ^ set(rows)
         if lost:
             raise InputError(
                 str(self._attributes_file),
-                "name the same files as there are",
-                got=f"{len(lost)} without a partner, such as {min(lost)}",
+                "list exactly the existing files",
+                got=f"{len(lost)} without a counterpart, such as {min(lost)}",
             )
         values = np.zeros((len(order), len(self.factor_names)), dtype=np.int8)
         for number, name in enumerate(order):
@@ -129,21 +129,21 @@ class CelebADataset(AbstractPicturesDataset):
         return values > 0
 
     def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
-        """Which attributes a face has: 1, or 0.
+        """Return the attributes of faces: 1 if present, otherwise 0.
 
-        :param indices: numbers of the observations, from 0.
+        :param indices: indices of the observations, from 0.
         """
         return self._labels[self.check_indices(indices)].astype(np.int64)
 
     def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
-        """The official split, where its file is there."""
+        """Return the official split if its file exists, otherwise None."""
         file = self._list(_PARTITION)
         if file is None:
             return None
         rows = _rows(file, skip=0)
         order = [name.rpartition("/")[2] for name in self.names]
         if set(order) - set(rows):
-            raise InputError(str(file), "name every image", got=f"none for {min(set(order) - set(rows))}")
+            raise InputError(str(file), "list every image", got=f"no line for {min(set(order) - set(rows))}")
         numbers = np.array([rows[name].split()[0] for name in order])
         names = {"train": "0", "validation": "1", "test": "2"}
         return {part: np.flatnonzero(numbers == number) for part, number in names.items()}
@@ -163,7 +163,7 @@ class CelebADataset(AbstractPicturesDataset):
 
 
 def _head(file: Path) -> tuple[int, tuple[str, ...]]:
-    """Number of images and names of the attributes, by the first two lines."""
+    """Return the number of images and the names of the attributes from the first two lines."""
     with file.open(encoding="utf-8", errors="replace") as lines:
         first, second = next(lines, "").strip(), next(lines, "").split()
     if not first.isdigit() or not second or len(set(second)) != len(second):
@@ -172,7 +172,7 @@ def _head(file: Path) -> tuple[int, tuple[str, ...]]:
 
 
 def _rows(file: Path, skip: int) -> dict[str, str]:
-    """What follows the name in each line, by name."""
+    """Return the text after the name in each line, by name."""
     rows = {}
     with file.open(encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines):

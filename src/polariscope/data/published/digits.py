@@ -1,4 +1,4 @@
-"""The small handwritten digits that come with scikit-learn."""
+"""The small handwritten digits that are part of scikit-learn."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from numpy.typing import ArrayLike
 from polariscope.data.dataset import AbstractDataset, dataset
 
 LEVELS = 16
-"""The brightest of the original's grey levels, which begin at 0."""
+"""The brightest grey level of the original, in which levels begin at 0."""
 
 
 @dataset("digits")
 @dataclasses.dataclass(frozen=True)
 class DigitsDataset(AbstractDataset):
-    """Handwritten digits of 8 × 8 pixels; they come with scikit-learn, so nothing is downloaded.
+    """Handwritten digits of 8 × 8 pixels; they are part of scikit-learn, so nothing is downloaded.
 
-    1,797 grey images, the test part of the original: each pixel counts how many of 4 × 4 finer ones are ink, from 0 to
-    16, here as bytes, 16 being 255. The factor is the digit. Small enough for trials of a minute.
+    1,797 grey images, the test part of the original. Each pixel is the number of ink pixels among 4 × 4 finer ones,
+    from 0 to 16, converted to bytes with 16 as 255. The factor is the digit. The dataset is small enough for trials of
+    a minute.
 
     Reference: alpaydin1998.
 
@@ -55,5 +56,5 @@ class DigitsDataset(AbstractDataset):
         return self._arrays[0][self.check_indices(indices)]
 
     def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
-        """The digit that was written."""
+        """Return the digits."""
         return self._arrays[1][self.check_indices(indices)][:, np.newaxis]

@@ -1,4 +1,4 @@
-"""The original dSprites."""
+"""The original dSprites dataset."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class DSpritesDataset(AbstractPublishedGrid):
     """dSprites from its ``.npz`` file: white shapes on black, every combination of five factors once.
 
     737,280 images of 64 × 64 pixels: shape 3 (square, ellipse, heart), scale 6, orientation 40, x 32, y 32; y varies
-    fastest. Pixels are 0 and 1 in the file; here white is 255. The colour, which has one value, is no factor. The file
-    holds a description that would have to be unpickled; it is never opened.
+    fastest. Pixels are 0 and 1 in the file; here white is 255. The colour has a single value and is not a factor. The
+    file contains a pickled description, which is never opened.
 
     The file is compressed, so its images are unpacked once into the cache folder, eight pixels to a byte: 377 MB.
-    ``sprites`` draws the same images without a file.
+    ``sprites`` renders the same images without a file.
 
     Reference: matthey2017.
     """
 
     path: str | None = None
-    """The file, or the folder it is in; none: the cache folder."""
+    """The file, or the folder that contains it; None for the cache folder."""
     max_unpacked: Gigabytes = None
-    """Gigabytes to which the file may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
 
     factor_names = ("shape", "scale", "orientation", "x", "y")
     factor_kinds = ("categorical", "ordinal", "cyclic", "ordinal", "ordinal")
@@ -70,7 +70,7 @@ class DSpritesDataset(AbstractPublishedGrid):
     def _file(self) -> Path:
         return self.locate(self.originals[0].name)
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         path = self._file
         archive = archives.open_archive(path, self.max_unpacked)
         header = _header(archive)
@@ -88,7 +88,7 @@ class DSpritesDataset(AbstractPublishedGrid):
         if classes.ndim != 2 or classes.shape[1] != 6 or classes.dtype.kind not in "iu":
             raise InputError(
                 str(path),
-                "hold 'latents_classes', whole numbers of shape (image, 6)",
+                "contain 'latents_classes', integers of shape (image, 6)",
                 got=f"{classes.dtype} of shape {classes.shape}",
             )
         colour, *sizes = grid_sizes(path, classes, "latents_classes")
@@ -112,7 +112,7 @@ class DSpritesDataset(AbstractPublishedGrid):
                 pixels = np.frombuffer(stream.read(count * _SIDE**2), np.uint8).reshape(count, _SIDE, _SIDE)
                 if pixels.max() > 1:
                     raise InputError(
-                        str(path), "hold pixels 0 and 1, as dSprites does", got=int(pixels.max())
+                        str(path), "contain pixels 0 and 1, as dSprites does", got=int(pixels.max())
                     )
                 array[begin : begin + count] = np.packbits(pixels, axis=2)
                 progress(begin + count, len(array))
@@ -124,18 +124,18 @@ class DSpritesDataset(AbstractPublishedGrid):
         return self._pixels(indices).astype(np.float32)
 
     def _pixels(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
-        """Pixels 0 and 1."""
+        """Return pixels 0 and 1."""
         return np.unpackbits(self._array[self.check_indices(indices)], axis=2)[:, np.newaxis]
 
 
 def _header(archive: archives.Archive) -> array_files.ArrayHeader:
-    """What the file says of its images, which must be what dSprites says."""
+    """Read the header of the images and check that it matches dSprites."""
     with archive.open("imgs.npy") as stream:
         header = array_files.read_array_header(stream, archive.path, "imgs")
     if header.dtype != np.uint8 or header.shape[1:] != (_SIDE, _SIDE) or header.fortran_order:
         raise InputError(
             str(archive.path),
-            f"hold 'imgs', bytes of shape (image, {_SIDE}, {_SIDE})",
+            f"contain 'imgs', bytes of shape (image, {_SIDE}, {_SIDE})",
             got=f"{header.dtype} of shape {header.shape}",
         )
     return header

@@ -1,4 +1,4 @@
-"""The original Fashion-MNIST."""
+"""The original Fashion-MNIST dataset."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from polariscope.data.published.support.idx import AbstractIdxDataset, idx_files
 class FashionMNISTDataset(AbstractIdxDataset):
     """Fashion-MNIST from its IDX files: photographs of clothes, shoes and bags.
 
-    70,000 grey images of 28 × 28 pixels, the 60,000 for training before the 10,000 for testing. The factor is the kind
-    of article: T-shirt, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag, ankle boot. The four files may be
-    gzipped or not; they are unpacked once into the cache folder: 55 MB.
+    70,000 grey images of 28 × 28 pixels, the 60,000 training images before the 10,000 test images. The factor is the
+    kind of article: T-shirt, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag, ankle boot. The four files
+    can be gzipped. They are unpacked once into the cache folder: 55 MB.
 
     Reference: xiao2017.
     """
 
     path: str | None = None
-    """The folder of the four files; none: the cache folder."""
+    """Folder of the four files; None for the cache folder."""
     max_unpacked: Gigabytes = None
-    """Gigabytes to which a file may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes of a file after unpacking; None for 4, or 200 times the file if that is more."""
 
     factor_names = ("article",)
     factor_sizes = (10,)

@@ -1,4 +1,4 @@
-"""The original MPI3D."""
+"""The original MPI3D dataset."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _CHUNK = 1024  # images, 12 MB
 class MPI3DDataset(AbstractPublishedGrid):
     """MPI3D from its ``.npz`` files: a robot arm that holds an object, every combination of seven factors once.
 
-    1,036,800 images of 64 × 64 pixels in colour (toy, realistic, real): object colour 6, object shape 6, object size 2,
+    1,036,800 colour images of 64 × 64 pixels (toy, realistic, real): object colour 6, object shape 6, object size 2,
     camera height 3, background colour 3, horizontal axis 40, vertical axis 40; the vertical axis varies fastest. The
-    complex edition has 4 colours and 4 shapes: 460,800 images. Which it is follows from the number of images.
+    complex edition has 4 colours and 4 shapes: 460,800 images. The number of images determines the grid.
 
-    A file that is not compressed is mapped as it is. A compressed one is unpacked once into the cache folder: 12.7 GB.
+    An uncompressed file is memory-mapped. A compressed one is unpacked once into the cache folder: 12.7 GB.
 
     Reference: gondal2019.
     """
 
     path: str | None = None
-    """A file, or the folder it is in; none: the cache folder."""
+    """A file, or the folder that contains it; None for the cache folder."""
     edition: Edition = "toy"
-    """Which file of a folder: simple renderings, realistic ones, photographs, or photographs of everyday objects."""
+    """File of the folder: simple renderings, realistic ones, photographs, or photographs of everyday objects."""
     max_unpacked: Gigabytes = None
-    """Gigabytes to which the file may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
 
     factor_names = (
         *("object colour", "object shape", "object size", "camera height", "background colour"),
@@ -74,9 +74,9 @@ class MPI3DDataset(AbstractPublishedGrid):
 
     @classmethod
     def files_for(cls, **options: OptionValue) -> tuple[OriginalFile, ...]:
-        """The file of the edition.
+        """Return the file of the edition.
 
-        :param options: of the dataset.
+        :param options: options of the dataset.
         """
         return tuple(file for edition, file in _FILES.items() if edition == options.get("edition", "toy"))
 
@@ -88,7 +88,7 @@ class MPI3DDataset(AbstractPublishedGrid):
     def _file(self) -> Path:
         return self.locate(_FILES[self.edition].name)
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         path = self._file
         archive = archives.open_archive(path, self.max_unpacked)
         with archive.open("images.npy") as stream:
@@ -103,7 +103,7 @@ class MPI3DDataset(AbstractPublishedGrid):
         ):
             raise InputError(
                 str(path),
-                f"hold 'images', bytes of shape {' or '.join(str((number, *_PIXELS)) for number in counts)}",
+                f"contain 'images', bytes of shape {' or '.join(str((number, *_PIXELS)) for number in counts)}",
                 got=f"{header.dtype} of shape {header.shape}",
             )
         object.__setattr__(self, "factor_sizes", counts[count])
@@ -113,7 +113,7 @@ class MPI3DDataset(AbstractPublishedGrid):
 
     @functools.cached_property
     def _mapped(self) -> UInt8[np.ndarray, "sample 64 64 3"] | None:
-        """The images in the file itself, where it is not compressed."""
+        """The images in the file itself; None if it is compressed."""
         mapped = array_files.map_stored_array(self._file, "images")
         return None if mapped is None else mapped.reshape(-1, *_PIXELS)
 
@@ -133,9 +133,9 @@ class MPI3DDataset(AbstractPublishedGrid):
         return np.ascontiguousarray(self._mapped[self.check_indices(indices)].transpose(0, 3, 1, 2))
 
     def footprint(self) -> Footprint:
-        """As of others; a file that is mapped as it is takes no more room than it has."""
+        """Return the memory and disk space; a memory-mapped file needs no space in the cache folder."""
         if self._mapped is None:
             return super().footprint()
         size = self._file.stat().st_size
-        words = f"{file_size(size)} of original files, which are not compressed and are mapped as they are."
-        return Footprint(batch_bytes(self.n_features), size, words)
+        explanation = f"{file_size(size)} of original files, which are uncompressed and memory-mapped."
+        return Footprint(batch_bytes(self.n_features), size, explanation)

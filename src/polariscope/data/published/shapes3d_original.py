@@ -1,4 +1,4 @@
-"""The original Shapes3D."""
+"""The original Shapes3D dataset."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _FILTERS = (None, "gzip", "lzf")
 class Shapes3DOriginalDataset(AbstractPublishedGrid):
     """Shapes3D from its ``.h5`` file: an object in a coloured room, every combination of six factors once.
 
-    480,000 images of 64 × 64 pixels in colour: floor hue 10, wall hue 10, object hue 10, scale 8, shape 4,
-    orientation 15; orientation varies fastest. Hues go round the colour circle. The orientation is the camera's, from
-    −30° to 30°, so it does not go round.
+    480,000 colour images of 64 × 64 pixels: floor hue 10, wall hue 10, object hue 10, scale 8, shape 4, orientation 15;
+    orientation varies fastest. Hues are cyclic. The orientation is that of the camera, from −30° to 30°, so it is not
+    cyclic.
 
-    The file is compressed, so its images are unpacked once into the cache folder: 5.9 GB. Reading it needs the package
-    h5py. ``shapes3d`` draws a look-alike without a file.
+    The file is compressed, so its images are unpacked once into the cache folder: 5.9 GB. Reading it requires h5py.
+    ``shapes3d`` renders a look-alike without a file.
 
     Reference: kim2018.
     """
 
     path: str | None = None
-    """The file, or the folder it is in; none: the cache folder."""
+    """The file, or the folder that contains it; None for the cache folder."""
     max_unpacked: Gigabytes = None
-    """Gigabytes to which the file may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
 
     factor_names = ("floor hue", "wall hue", "object hue", "scale", "shape", "orientation")
     factor_kinds = ("cyclic", "cyclic", "cyclic", "ordinal", "categorical", "ordinal")
@@ -70,7 +70,7 @@ class Shapes3DOriginalDataset(AbstractPublishedGrid):
     def _file(self) -> Path:
         return self.locate(self.originals[0].name)
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         with self._open() as file:
             shape = self._member(file, "images", np.dtype(np.uint8).str, (64, 64, 3)).shape
         self._remember_sizes(self._file, self._find_sizes)
@@ -97,18 +97,20 @@ class Shapes3DOriginalDataset(AbstractPublishedGrid):
             raise archives.damaged(self._file, error) from None
 
     def _member(self, file: Any, name: str, dtype: str, row: tuple[int, ...]) -> Any:
-        """An array of the file that is plain: nothing in it leads to another file or needs a filter from elsewhere."""
+        """Return a plain array of the file: it must not refer to another file or require an external filter."""
         array = file.get(name) if name in file else None
         link = type(file.get(name, getlink=True)).__name__ if array is not None else "HardLink"
         if array is None or not hasattr(array, "dtype") or link != "HardLink":
-            raise InputError(str(self._file), f"hold an array {name!r}", got=", ".join(file) or "nothing")
+            raise InputError(str(self._file), f"contain an array {name!r}", got=", ".join(file) or "nothing")
         if array.external or array.is_virtual or array.compression not in _FILTERS:
-            raise InputError(str(self._file), f"hold the numbers of {name!r} itself, plain or packed by gzip")
+            raise InputError(
+                str(self._file), f"contain the numbers of {name!r} itself, plain or compressed with gzip"
+            )
         kind = array.dtype.str == dtype if dtype else array.dtype.kind in "fiu"
         if not kind or array.shape[1:] != row:
             raise InputError(
                 str(self._file),
-                f"hold {name!r} with rows of shape {row}",
+                f"contain {name!r} with rows of shape {row}",
                 got=f"{array.dtype} of shape {array.shape}",
             )
         limit = archives.unpacked_limit(self._file, self.max_unpacked)

@@ -1,4 +1,4 @@
-"""The original smallNORB."""
+"""The original smallNORB dataset."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LABELS = ("category", "instance", "elevation", "azimuth", "lighting")
 _SIZES = (5, 10, 9, 18, 6)
 _KINDS_OF_LABELS = ("categorical", "categorical", "ordinal", "cyclic", "categorical")
 _TYPES: dict[int, np.dtype] = {0x1E3D4C55: np.dtype(np.uint8), 0x1E3D4C54: np.dtype("<i4")}
-"""What the first number of a file says of its values."""
+"""Type of the values of a file, by its first number."""
 _MAX_IMAGES = 100_000  # images of a part; the originals have 24,300
 
 
@@ -39,26 +39,25 @@ _MAX_IMAGES = 100_000  # images of a part; the originals have 24,300
 class SmallNORBDataset(AbstractPublishedDataset):
     """smallNORB from its binary matrices: photographs of toys under six lights.
 
-    48,600 grey images: the 24,300 for training, then the 24,300 for testing, in the order of the files; of the two
-    cameras, the left one. Factors are category 5 (animal, human, plane, truck, car), elevation 9, azimuth 18 and
-    lighting 6. Which of the 10 toys of a category it is (``instance``) is no factor unless ``instance_factor`` says so;
-    the training part has toys 4, 6, 7, 8, 9 and the testing part the others. Images of 96 × 96 pixels are resized with
-    antialiasing.
+    48,600 grey images of the left camera: the 24,300 training images, then the 24,300 test images, in the order of the
+    files. Factors are category 5 (animal, human, plane, truck, car), elevation 9, azimuth 18 and lighting 6. The toy
+    of a category (``instance``, 10 values) is a factor only if ``instance_factor`` is True. The training part has toys
+    4, 6, 7, 8, 9 and the test part the others. Images of 96 × 96 pixels are resized with antialiasing.
 
-    The six files may be gzipped or not. The images are unpacked once into the cache folder: 199 MB at 64 pixels.
-    ``norb`` draws look-alikes without a file.
+    The six files can be gzipped. The images are unpacked once into the cache folder: 199 MB at 64 pixels. ``norb``
+    renders look-alikes without a file.
 
     Reference: lecun2004.
     """
 
     path: str | None = None
-    """The folder of the six files; none: the cache folder."""
+    """Folder of the six files; None for the cache folder."""
     image_size: Annotated[int, Ge(8)] = 64
     """Height and width in pixels."""
     instance_factor: bool = False
-    """The toy of a category is a factor too, the second: then every combination of the factors exists once."""
+    """If True, the toy of a category is the second factor, and every combination of the factors exists once."""
     max_unpacked: Gigabytes = None
-    """Gigabytes to which a file may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes of a file after unpacking; None for 4, or 200 times the file if that is more."""
 
     originals = tuple(
         OriginalFile(f"smallnorb-{part}-{kind}.mat.gz", f"{_HOME}smallnorb-{part}-{kind}.mat.gz")
@@ -81,7 +80,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
 
     @functools.cached_property
     def _counts(self) -> tuple[int, ...]:
-        """Images in the training and in the testing part, by the headers of the six files."""
+        """Number of images in the training and in the test part, from the headers of the six files."""
         counts = []
         for part in _PARTS:
             headers = {}
@@ -100,7 +99,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
             counts.append(count)
         return tuple(counts)
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         self._counts  # noqa: B018 (checks the headers)
         columns = range(5) if self.instance_factor else (0, 2, 3, 4)
         labels = {"factor_names": _LABELS, "factor_sizes": _SIZES, "factor_kinds": _KINDS_OF_LABELS}
@@ -138,7 +137,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
 
     @functools.cached_property
     def _indices(self) -> Int[np.ndarray, " combination"]:
-        """Index of each combination of the five factors; −1 where there is none."""
+        """Index of each combination of the five factors; −1 if it does not occur."""
         index_of_combination = np.full(math.prod(self.factor_sizes), -1)
         index_of_combination[np.ravel_multi_index(tuple(self._labels.T), self.factor_sizes)] = np.arange(
             len(self)
@@ -146,7 +145,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
         return index_of_combination
 
     def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
-        """Where observations with these factor values are, if the instance is a factor.
+        """Return the indices of the observations with these factor values, if the instance is a factor.
 
         :param factors: factor values, (sample, factor).
         """
@@ -168,7 +167,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
         return indices
 
     def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
-        """The official split: toys for training, other toys for testing."""
+        """Return the official split: some toys for training, other toys for testing."""
         training, testing = self._counts
         return {"train": np.arange(training), "test": training + np.arange(testing)}
 
@@ -191,10 +190,12 @@ class SmallNORBDataset(AbstractPublishedDataset):
 
 
 def _header(stream: archives.Reader, path: Path, kind: Kind) -> tuple[int, ...]:
-    """The shape that a binary matrix declares, which must be that of its kind; the stream is then at the values."""
+    """Read the shape of a binary matrix, check that it matches its kind, and leave the stream at the values."""
     magic, n_axes = struct.unpack("<Ii", _exactly(stream, 8, path))
     if magic not in _TYPES or not 1 <= n_axes <= 4:
-        raise archives.damaged(path, f"it does not begin as a matrix of smallNORB (first number {magic:#x})")
+        raise archives.damaged(
+            path, f"it does not begin like a matrix of smallNORB (first number {magic:#x})"
+        )
     axes = struct.unpack(f"<{max(3, n_axes)}i", _exactly(stream, 4 * max(3, n_axes), path))[:n_axes]
     ends = {"dat": (2, 96, 96), "cat": (), "info": (4,)}[kind]
     dtype = np.uint8 if kind == "dat" else np.int32
@@ -208,7 +209,7 @@ def _header(stream: archives.Reader, path: Path, kind: Kind) -> tuple[int, ...]:
 
 
 def _matrix(path: Path, kind: Kind, max_unpacked: float | None) -> Shaped[np.ndarray, "..."]:
-    """The values of a small matrix."""
+    """Return the values of a small matrix."""
     with archives.open_stream(path, max_unpacked) as stream:
         axes = _header(stream, path, kind)
         values = np.frombuffer(_exactly(stream, 4 * math.prod(axes), path), "<i4").reshape(axes)
@@ -219,11 +220,11 @@ def _matrix(path: Path, kind: Kind, max_unpacked: float | None) -> Shaped[np.nda
 def _exactly(stream: archives.Reader, size: int, path: Path) -> bytes:
     data = stream.read(size)
     if len(data) != size:
-        raise archives.damaged(path, "it ends before what its header declares")
+        raise archives.damaged(path, "it is shorter than its header declares")
     return data
 
 
 def _end(stream: archives.Reader, path: Path) -> None:
-    """Nothing may follow; who reads on to the end has the checksum of a gzipped file checked."""
+    """Raise an error if data follow. Reading to the end also checks the checksum of a gzipped file."""
     if stream.read(1):
-        raise archives.damaged(path, "it holds more than its header declares")
+        raise archives.damaged(path, "it is longer than its header declares")

@@ -1,4 +1,4 @@
-"""The reduced SymSol."""
+"""The reduced SymSol dataset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polariscope.data.published.support.decoding import resized
 from polariscope.data.published.support.picture_archives import AbstractPicturesDataset
 
 SHAPES = ("tet", "cube", "icosa", "cone", "cyl")
-"""What the names of the files hold, one in each."""
+"""Parts of file names that identify the shape; each name contains exactly one."""
 
 
 @dataset("symsol")
@@ -27,22 +27,22 @@ SHAPES = ("tet", "cube", "icosa", "cone", "cyl")
 class SymSolDataset(AbstractPicturesDataset):
     """SymSol reduced, from its zip of PNG files: five symmetric solids in many orientations.
 
-    112,791 grey images of 64 × 64 pixels, in the order of their names. The factor is the shape: the one of tet, cube,
-    icosa, cone and cyl that the name of the file holds. The orientation is not in the files. Rotations that give the
-    same image, and solids with marks, were left out by bonheme2023.
+    112,791 grey images of 64 × 64 pixels, in the order of their names. The factor is the shape: tet, cube, icosa, cone
+    or cyl, from the name of the file. The orientation is not in the files. bonheme2023 left out rotations that give the
+    same image, and solids with marks.
 
-    The images are decoded once into the cache folder: 462 MB. Files in a folder are told apart by their names and
-    sizes, not by their bytes. ``solids`` draws look-alikes, with their rotations, without a file.
+    The images are decoded once into the cache folder: 462 MB. Files in a folder are identified by their names and
+    sizes, not by their bytes. ``solids`` renders look-alikes, with their rotations, without a file.
 
     Reference: murphy2021; bonheme2023 for the reduced version.
     """
 
     path: str | None = None
-    """The zip file, or the folder that it or its PNG files are in; none: the cache folder."""
+    """The zip file, or the folder that contains it or its PNG files; None for the cache folder."""
     image_size: Annotated[int, Ge(8)] = 64
     """Height and width in pixels; files of another size are resized with antialiasing."""
     max_unpacked: Gigabytes = None
-    """Gigabytes to which the archive may unpack; none: 4, or 200 times the file where that is more."""
+    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
 
     factor_names = ("shape",)
     factor_sizes = (5,)
@@ -80,21 +80,21 @@ class SymSolDataset(AbstractPicturesDataset):
         root = self._root
         return (root,) if root.is_file() else tuple(root / name for name in self.names)
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         self._labels  # noqa: B018 (checks the names)
 
     @functools.cached_property
     def _labels(self) -> Int[np.ndarray, "sample 1"]:
         labels = []
         for name in self.names:
-            held = [shape for shape in SHAPES if shape in name.rpartition("/")[2].lower()]
-            if len(held) != 1:
+            matches = [shape for shape in SHAPES if shape in name.rpartition("/")[2].lower()]
+            if len(matches) != 1:
                 raise InputError(
                     str(self._root),
-                    f"hold files with one of {', '.join(SHAPES)} in their names",
+                    f"contain files with one of {', '.join(SHAPES)} in their names",
                     got=f"{name.rpartition('/')[2]!r}",
                 )
-            labels.append(SHAPES.index(held[0]))
+            labels.append(SHAPES.index(matches[0]))
         return np.array(labels, dtype=np.int64)[:, np.newaxis]
 
     def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
@@ -105,5 +105,5 @@ class SymSolDataset(AbstractPicturesDataset):
 
     def _shaped(self, picture: np.ndarray) -> UInt8[np.ndarray, "height width"]:
         if picture.shape[0] != picture.shape[1]:
-            raise InputError(str(self._root), "hold square pictures", got=f"one of shape {picture.shape}")
+            raise InputError(str(self._root), "contain square pictures", got=f"one of shape {picture.shape}")
         return resized(picture, self.image_size)

@@ -1,1 +1,1 @@
-"""Data drawn from their factors, with nothing to download."""
+"""Data rendered or generated from their factors, without files to download."""

@@ -1,4 +1,4 @@
-"""Gaussian rows with chosen covariance eigenvalues: the closed-form test of everything that follows."""
+"""Gaussian rows with given covariance eigenvalues, for which a linear VAE has a closed-form solution."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from polariscope.data.dataset import AbstractDataset, dataset
 @dataset("gaussian")
 @dataclasses.dataclass(frozen=True)
 class GaussianDataset(AbstractDataset):
-    r"""Rows of a centred normal whose covariance has chosen eigenvalues.
+    r"""Rows of a centred normal distribution whose covariance has given eigenvalues.
 
     .. math:: x = V \,\mathrm{diag}(\sqrt\lambda)\, s, \qquad s \sim N(0, I)
 
-    with V the principal directions (columns, ``principal_directions``) and the coordinates √λᵢ sᵢ along them
-    the continuous factors. With ``exact`` the draws s are centred and whitened by their own covariance, so
-    the mean of the rows is 0 and their covariance (divided by n, not n − 1) has the eigenvalues λ, not
-    in expectation but up to the rounding of float32. A linear β-VAE with decoder variance γ then ends with
-    posterior variances min(1, βγ/λᵢ).
+    with the principal directions V (columns, ``principal_directions``). The coordinates √λᵢ sᵢ along them are the
+    continuous factors. If ``exact`` is True, the draws s are centred and whitened by their own covariance. The mean of
+    the rows is then 0 and their covariance (divided by n, not n − 1) has the eigenvalues λ, not only in expectation but
+    up to the rounding of float32. A linear β-VAE with decoder variance γ then converges to posterior variances
+    min(1, βγ/λᵢ).
 
     >>> data = GaussianDataset(eigenvalues=(4.0, 1.0), width=3, n_samples=100)
     >>> np.linalg.eigvalsh(np.cov(data.values(range(100)).T, bias=True)).round(5).tolist()
@@ -42,15 +42,15 @@ class GaussianDataset(AbstractDataset):
         0.5,
         0.25,
     )
-    """Variances along the principal directions; none may be negative."""
+    """Variances along the principal directions, each at least 0."""
     width: int | None = None
-    """Number of features; those beyond the eigenvalues add directions of variance 0. None: one each."""
+    """Number of features; those beyond the eigenvalues add directions of variance 0. None for one per eigenvalue."""
     n_samples: int = 10_000
     """Number of rows."""
     exact: bool = True
-    """Give the sample itself the chosen covariance, not only the distribution it is drawn from."""
+    """If True, the sample itself has the given covariance, not only the distribution it is drawn from."""
     rotate: bool = True
-    """Principal directions uniform over the rotations, instead of the coordinate axes."""
+    """If True, principal directions are uniform over rotations; if False, they are the coordinate axes."""
     seed: int = 0
     """Seed of the rows and the rotation."""
 
@@ -68,13 +68,13 @@ class GaussianDataset(AbstractDataset):
                 "width",
                 f"be at least the number of eigenvalues, {count}",
                 got=self.width,
-                remedy="give fewer eigenvalues or a larger width",
+                remedy="pass fewer eigenvalues or a larger width",
             )
-        least = count + 1 if self.exact else 1
-        if self.n_samples < least:
+        minimum = count + 1 if self.exact else 1
+        if self.n_samples < minimum:
             raise InputError(
                 "n_samples",
-                (f"be at least {least} for {count} eigenvalues with ", Argument("exact", self.exact)),
+                (f"be at least {minimum} for {count} eigenvalues with ", Argument("exact", self.exact)),
                 got=self.n_samples,
                 remedy="draw more samples",
             )
@@ -98,7 +98,7 @@ class GaussianDataset(AbstractDataset):
         basis, triangle = np.linalg.qr(
             generator(self.seed, "gaussian", "rotation").standard_normal((width, width))
         )
-        # QR fixes the signs; giving the triangle a positive diagonal makes the basis uniform (mezzadri2007)
+        # QR leaves the signs arbitrary; a positive diagonal of the triangle makes the basis uniform (mezzadri2007).
         return (basis * np.sign(np.diag(triangle)))[:, :count]
 
     @functools.cached_property
@@ -119,5 +119,5 @@ class GaussianDataset(AbstractDataset):
         return self._rows[self.check_indices(indices)]
 
     def factors(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample factor"]:
-        """Coordinates along the principal directions."""
+        """Return the coordinates along the principal directions."""
         return self._coordinates[self.check_indices(indices)]

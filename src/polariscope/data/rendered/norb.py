@@ -1,4 +1,4 @@
-"""Toy figures from all sides in six lights: smallNORB's factor grid, rendered from procedural bodies."""
+"""Toy figures from all sides in six lightings: the factor grid of smallNORB, rendered from procedural bodies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from polariscope.rendering.car_meshes import BODIES, Car, car
 from polariscope.rendering.humans import HUMANS, human
 from polariscope.rendering.mesh import Colour, Mesh
 from polariscope.rendering.planes import PLANES, plane
-from polariscope.rendering.raster import Camera, Visible, look
+from polariscope.rendering.raster import Camera, Visible, rasterise
 from polariscope.rendering.shading import (
     SAMPLES,
     Light,
@@ -35,9 +35,9 @@ from polariscope.rendering.trucks import TRUCKS, truck
 CATEGORIES = ("animals", "humans", "aeroplanes", "trucks", "cars")
 _N_ELEVATIONS, _N_AZIMUTHS = 9, 18
 _RADIUS, _DISTANCE, _ZOOM = 1.0, 6.0, 5.3
-_MATERIAL = 0.52  # what the figures reflect, and
-_GROUND = 0.85  # what the ground does
-_SHADE = 0.6  # of the first light is missing in its shadow; lamps are wide
+_MATERIAL = 0.52  # reflectance of the figures
+_GROUND = 0.85  # reflectance of the ground
+_SHADE = 0.6  # share of the first light that its shadow blocks; less than 1, since lamps are wide
 _TOYS: Colour = (0.6, 0.6, 0.6)
 _CARS = (
     Car(**BODIES["saloon"]), Car(**BODIES["hatchback"]), Car(**BODIES["estate"]), Car(**BODIES["van"]),
@@ -54,19 +54,19 @@ class NorbDataset(AbstractScenes):
     """Toy animals, humans, aeroplanes, trucks and cars: every figure, elevation, azimuth and lighting once.
 
     A look-alike of smallNORB, with its factors: category 5, instance 10, elevation 9 (30° … 70° above the ground),
-    azimuth 18 (20° apart), lighting 6; lighting varies fastest. The figure stands on a turntable. Camera and lights
-    keep their azimuths. Figures are of one grey material, with darker glass and tyres, on a plain ground; each is as
-    large as fits a ball of one size. Surfaces are lit by Lambert's law. The first light casts a shadow on the ground,
-    but not on the figure. The lightings are: from the left, from the right, from behind, from above, from both sides,
-    and a weak one from the front. Pixels are means of 4 × 4 samples. Instance k of one category has nothing in common
-    with instance k of another.
+    azimuth 18 (20° apart), lighting 6; lighting varies fastest. The figure is on a turntable; camera and lights keep
+    their azimuths. Figures have one grey material, with darker glass and tyres, on a plain ground. Each is scaled to
+    fit a ball of the same size. Surfaces are lit by Lambert's law. The first light casts a shadow on the ground, but
+    not on the figure. The lightings are: from the left, from the right, from behind, from above, from both sides, and a
+    weak one from the front. Pixels are means of 4 × 4 samples. Instances with the same number in different categories
+    are unrelated.
 
-    Up to 2,000 different images are drawn when they are asked for, in 2 to 15 ms each. For more, all are drawn into the
-    cache folder, once: at 64 pixels about 85 s on one core, 199 MB of disk. Memory: at most 32 MB of images and 50
+    Up to 2,000 different images are rendered on request, in 2 to 15 ms each. If more are needed, all are rendered once
+    into the cache folder: at 64 pixels about 85 s on one core, 199 MB of disk. Memory: at most 32 MB of images and 50
     figures of 0.5 MB. Distinct images: all 48,600 differ at 64 pixels.
 
     Reference: LeCun et al., Learning Methods for Generic Object Recognition with Invariance to Pose and Lighting
-    (lecun2004; the original, photographs). Ours: other figures, one camera, and instance is a factor as the others are.
+    (lecun2004; the original, photographs). Differences: other figures, one camera, and instance is an ordinary factor.
 
     >>> data = NorbDataset()
     >>> len(data), data.images([0, 48_599]).shape, data.factors([6]).tolist()
@@ -83,7 +83,7 @@ class NorbDataset(AbstractScenes):
     body_factors = ("category", "instance")
     drawing = 1
     citation = "lecun2004"
-    note = "a look-alike of smallNORB in structure and look, not the original"
+    note = "a look-alike of smallNORB in structure and appearance, not the original"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ class NorbDataset(AbstractScenes):
         poses, which = np.unique(factors[:, 2:4], axis=0, return_inverse=True)
         for number, (elevation, azimuth) in enumerate(poses.tolist()):
             camera = camera_at(mesh, elevation, azimuth)
-            visible = look(mesh, camera, SAMPLES * self.image_size)  # once for all lightings
+            visible = rasterise(mesh, camera, SAMPLES * self.image_size)  # once for all lightings
             for row in np.flatnonzero(which == number):
                 images[row] = _image(mesh, camera, visible, int(factors[row, 4]), self.image_size)
         return images
@@ -105,7 +105,7 @@ class NorbDataset(AbstractScenes):
 
 @functools.lru_cache(maxsize=50)
 def figure(category: int, instance: int) -> Mesh:
-    """A toy on the ground, in greys.
+    """Return a toy on the ground, in greys.
 
     :param category: 0 … 4, as in ``CATEGORIES``.
     :param instance: 0 … 9.
@@ -117,15 +117,15 @@ def figure(category: int, instance: int) -> Mesh:
         lambda: truck(TRUCKS[instance]),
         lambda: car(dataclasses.replace(_CARS[instance], paint=_TOYS, trim=_TOYS, rim=_TOYS)),
     )
-    made = makers[category]().fitted(_RADIUS)
-    grey = made.colours.mean(axis=1, keepdims=True)
+    mesh = makers[category]().fitted(_RADIUS)
+    grey = mesh.colours.mean(axis=1, keepdims=True)
     dark = grey < 0.4
     colours = np.repeat(np.where(dark, 0.5 * _MATERIAL, _MATERIAL), 3, axis=1)
-    return dataclasses.replace(made, colours=colours, gloss=np.zeros_like(made.gloss))
+    return dataclasses.replace(mesh, colours=colours, gloss=np.zeros_like(mesh.gloss))
 
 
 def camera_at(mesh: Mesh, elevation: int, azimuth: int) -> Camera:
-    """The camera, aimed at the middle of a figure.
+    """Return the camera, aimed at the centre of a figure.
 
     :param mesh: the figure.
     :param elevation: 0 … 8: 30° … 70°.
@@ -136,7 +136,7 @@ def camera_at(mesh: Mesh, elevation: int, azimuth: int) -> Camera:
 
 
 def lighting_at(number: int, turn: float) -> Lighting:
-    """One of six lightings.
+    """Return one of the six lightings.
 
     :param number: 0 … 5.
     :param turn: azimuth of the camera in radians.
@@ -167,7 +167,7 @@ def _image(
 def _ground(
     mesh: Mesh, camera: Camera, visible: Visible, lighting: Lighting, size: int
 ) -> Float[np.ndarray, "1 pixel"]:
-    """What the ground sends, summed over the samples of each pixel that see it."""
+    """Return the light from the ground, summed over the samples of each pixel in which it is visible."""
     main = lighting.lights[0]
     lit = lighting.ambient * (1 + lighting.sky) + sum(
         light.strength * light.direction[2] for light in lighting.lights

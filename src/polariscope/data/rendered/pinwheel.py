@@ -1,4 +1,4 @@
-"""Points in the plane along bent arms: clusters for a clustered prior."""
+"""Points in the plane along bent arms: clusters for a mixture prior."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from polariscope.data.dataset import AbstractDataset, dataset
 @dataset("pinwheel")
 @dataclasses.dataclass(frozen=True)
 class PinwheelDataset(AbstractDataset):
-    r"""Arms of a wheel in the plane: Gaussian blobs on the unit circle, each point turned further the farther out.
+    r"""Arms of a wheel in the plane: Gaussian blobs on the unit circle, turned by an angle that grows outwards.
 
     .. math:: x = (f_1 \cos\theta + f_2 \sin\theta,\; f_2 \cos\theta - f_1 \sin\theta), \qquad
               \theta = 2\pi c / C + r e^{f_1}, \quad f_1 \sim N(1, s_1^2),\; f_2 \sim N(0, s_2^2)
 
-    with arm c of C, ``rate`` r, and standard deviations s₁ along the radius and s₂ across it. Sample i lies on
-    arm i mod C, so the arms have equally many points and any stretch of indices holds them all. The factor
-    is the arm. Turning only moves a point along its circle: its distance from the centre is that of (f₁, f₂).
+    with arm c of C, ``rate`` r, and standard deviations s₁ along the radius and s₂ across it. Sample i lies on arm
+    i mod C, so all arms have equally many points and any range of at least C indices contains all arms. The factor is
+    the arm. The turn moves a point along its circle, so its distance from the centre is that of (f₁, f₂).
 
     Reference: mathieu2019 App. B, with the generator of R. P. Adams (2008). That generator calls its arguments
-    (radial_std, tangential_std) but multiplies the radial coordinate by ``tangential_std``, so what was
-    published as a radial deviation of 0.1 and a tangential one of 0.3 are arms 0.3 long and 0.1 thick.
-    ``spread="published"`` does the same; ``"as-named"`` gives the radius ``radial_std``. Ours: the arms in turn
-    instead of one after the other; another ``seed`` is an independent test set.
+    (radial_std, tangential_std) but multiplies the radial coordinate by ``tangential_std``. The published radial
+    deviation of 0.1 and tangential deviation of 0.3 therefore give arms 0.3 long and 0.1 thick.
+    ``spread="published"`` does the same; ``"as-named"`` applies ``radial_std`` to the radius. Differences: samples
+    alternate between the arms instead of filling one after the other. Use another ``seed`` for an independent test set.
 
     >>> data = PinwheelDataset(n_samples=8)
     >>> data.values([0, 1]).shape, data.factors(range(8))[:, 0].tolist()
@@ -44,13 +44,13 @@ class PinwheelDataset(AbstractDataset):
     n_arms: Annotated[int, Ge(1)] = 4
     """Number C of arms."""
     radial_std: Annotated[float, Ge(0), Advice("it is a standard deviation")] = 0.1
-    """The first standard deviation, called radial where it was published; see ``spread`` for what it does."""
+    """First standard deviation, called radial in the publication; see ``spread`` for its effect."""
     tangential_std: Annotated[float, Ge(0), Advice("it is a standard deviation")] = 0.3
-    """The second standard deviation, called tangential where it was published; see ``spread``."""
+    """Second standard deviation, called tangential in the publication; see ``spread``."""
     rate: Annotated[float, Advice("0 leaves the arms straight")] = 0.25
-    """How far the arms are bent: radians per exp(radius)."""
+    """Bend of the arms, in radians per exp(radius)."""
     spread: Literal["published", "as-named"] = "published"
-    """Which deviation the radius gets: ``tangential_std``, as the published code does, or the one so named."""
+    """Deviation of the radius: ``tangential_std``, as in the published code, or ``radial_std``, as named."""
     seed: int = 0
     """Seed of the points."""
 
@@ -84,5 +84,5 @@ class PinwheelDataset(AbstractDataset):
         return self._rows[self.check_indices(indices)]
 
     def factors(self, indices: ArrayLike | int) -> Int[np.ndarray, "sample factor"]:
-        """The arm that a point lies on."""
+        """Return the arm of each point."""
         return self.check_indices(indices)[:, np.newaxis] % self.n_arms

@@ -1,4 +1,4 @@
-"""Solids in all rotations, each class of rotations that look the same once: the idea of SymSol."""
+"""Solids in all rotations, with one image for each class of rotations that look the same, as in SymSol."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from polariscope.data.footprint import Footprint, batch_bytes
 from polariscope.rendering import rotations, scan
 
 SOLIDS = ("tetrahedron", "cube", "icosahedron", "cone", "cylinder")
-_DRAWING = 1  # raise it whenever an image changes: it is part of the fingerprint
+_DRAWING = 1  # part of the fingerprint; increase it whenever an image changes
 _GOLDEN = (1 + math.sqrt(5)) / 2
-_CHUNK = 2**21  # bytes of an array while images are drawn, or less: they fit the caches of a processor
+_CHUNK = 2**21  # maximum bytes of a temporary array, which then fits the cache of a processor
 
 
 @dataset("solids", original="symsol")
@@ -44,18 +44,18 @@ class SolidsDataset(AbstractDataset):
     =============  =======================  ===========================
 
     Factors: shape 5, in this order, and the reduced quaternion w, x, y, z (continuous; w ≥ 0 fixes the sign). Rotations
-    are no grid: for each solid they are the first ``n_rotations`` points of a low-discrepancy sequence (i α mod 1, with
-    powers of the generalised golden ratio) mapped evenly to rotations and kept where they are reduced. So there are
-    5 · ``n_rotations`` images, 100,000 by default. Images are drawn when they are asked for and not cached; the
-    quaternions take 32 bytes each, 3 MB in all, and finding them 30 MB.
+    do not form a grid. For each solid, points of a low-discrepancy sequence (i α mod 1, with powers of the generalised
+    golden ratio) are mapped uniformly to rotations, and the first ``n_rotations`` reduced ones are used. This gives
+    5 · ``n_rotations`` images, 100,000 by default. Images are rendered on request and not cached. The quaternions take
+    32 bytes each, 3 MB in all, and computing them takes 30 MB.
 
-    Distinct images: all 100,000 differ at 64 pixels, since each is another solid or another class of rotations.
+    Distinct images: all 100,000 differ at 64 pixels, since each shows another solid or another class of rotations.
 
-    The camera sees the solid in perspective against black, lit from the upper left. Faces are flat and traced by their
-    edges, exactly along rows; cone and cylinder have 96 flat faces around, or more in images above 96 pixels.
+    The solid is seen in perspective against black, lit from the upper left. Faces are flat and traced by their edges,
+    exactly along rows. Cone and cylinder have 96 flat faces around their axis, or more in images above 96 pixels.
 
     Reference: Murphy et al., Implicit-PDF: Non-Parametric Representation of Probability Distributions on the Rotation
-    Manifold (murphy2021). Ours: one image of each class, no solids with a mark on them.
+    Manifold (murphy2021). Differences: one image of each class, and no solids with marks.
 
     >>> data = SolidsDataset(n_rotations=100)
     >>> len(data), data.images([0]).shape, data.factors([499]).shape
@@ -65,9 +65,9 @@ class SolidsDataset(AbstractDataset):
     image_size: Annotated[int, Ge(8)] = 64
     """Height and width in pixels, at least 8."""
     n_rotations: Annotated[int, Ge(1)] = 20_000
-    """Rotations of each solid."""
+    """Number of rotations of each solid."""
     seed: int = 0
-    """Where the sequence of rotations starts."""
+    """Seed of the start of the sequence of rotations."""
 
     factor_names = ("shape", "w", "x", "y", "z")
     factor_sizes = (5, 0, 0, 0, 0)
@@ -85,15 +85,15 @@ class SolidsDataset(AbstractDataset):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the options and of the edition of the drawing: results of another edition are not taken over."""
+        """Hash of the options and of the version of the renderer: results of another version are not reused."""
         return files.digest({**self.describe(), "drawing": _DRAWING})
 
     def footprint(self) -> Footprint:
-        """Memory of the quaternions, of finding them or of drawing, and of a batch."""
-        n_arrays = len(SOLIDS) + 2  # those of one solid are there three times while they are computed
+        """Return the memory of the quaternions, of computing them or of rendering, and of a batch."""
+        n_arrays = len(SOLIDS) + 2  # three copies of one solid's exist while they are computed
         held = n_arrays * self.n_rotations * 4 * 8
         scratch = 32 * 2**20 + 128 * self.image_size**2
-        note = "Quaternions are held in memory; images are drawn when they are asked for."
+        note = "Quaternions are held in memory; images are rendered on request."
         return Footprint(held + scratch + batch_bytes(self.n_features), 0, note)
 
     def factors(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample factor"]:
@@ -118,16 +118,16 @@ class SolidsDataset(AbstractDataset):
             for begin in range(0, len(members), chunk):
                 rows = members[begin : begin + chunk]
                 drawn = scan.pictures(mesh, turns[rows], self.image_size)
-                images[rows, 0] = np.rint(drawn * 255)  # 0 … 1 but for rounding, which this takes away
+                images[rows, 0] = np.rint(drawn * 255)  # rounding also removes small deviations from 0 … 1
         return images
 
 
 @functools.lru_cache(maxsize=20)
 def mesh_of(solid: str, image_size: int) -> scan.ConvexMesh:
-    """The solid, with its corners on the unit sphere.
+    """Return the solid, with its corners on the unit sphere.
 
     :param solid: one of the five.
-    :param image_size: pixels along a side, on which depends how many faces stand for a curved one.
+    :param image_size: height and width in pixels, which determine the number of flat faces of a curved one.
     """
     if solid in ("cone", "cylinder"):
         turns = 2 * math.pi * np.arange(max(96, image_size)) / max(96, image_size)
@@ -139,7 +139,7 @@ def mesh_of(solid: str, image_size: int) -> scan.ConvexMesh:
 
 
 def _corners(solid: str) -> Float[np.ndarray, "corner 3"]:
-    """Corners of the regular solids."""
+    """Return the corners of a regular solid."""
     signs = np.array([[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1.0)])
     if solid == "icosahedron":
         pairs = np.array([[0, y, z * _GOLDEN] for y in (1.0, -1.0) for z in (1.0, -1.0)])
@@ -151,26 +151,26 @@ def _corners(solid: str) -> Float[np.ndarray, "corner 3"]:
 
 @functools.cache
 def rotation_group(solid: str) -> Float[np.ndarray, "element 4"]:
-    """The rotations that take a regular solid to itself: generated by turns about a corner and about a face.
+    """Return the rotations that map a regular solid to itself, generated by turns about a corner and about a face.
 
     >>> [len(rotation_group(solid)) for solid in SOLIDS[:3]]
     [12, 24, 60]
 
     :param solid: tetrahedron, cube or icosahedron.
     """
-    corners_meet, face_has = {"tetrahedron": (3, 3), "cube": (3, 4), "icosahedron": (5, 3)}[solid]
+    n_at_corner, n_of_face = {"tetrahedron": (3, 3), "cube": (3, 4), "icosahedron": (5, 3)}[solid]
     mesh = mesh_of(solid, 64)
     corner, face = mesh.corners[0], mesh.normals[0]
     return rotations.generated(
-        rotations.about(corner, 2 * math.pi / corners_meet), rotations.about(face, 2 * math.pi / face_has)
+        rotations.about(corner, 2 * math.pi / n_at_corner), rotations.about(face, 2 * math.pi / n_of_face)
     )
 
 
 def reduce(solid: str, quaternions: Float[np.ndarray, "rotation 4"]) -> Float[np.ndarray, "rotation 4"]:
-    """The reduced quaternions of rotations: those that look alike have the same.
+    """Return the reduced quaternions of rotations; rotations that look the same have the same one.
 
     :param solid: one of the five.
-    :param quaternions: of length 1.
+    :param quaternions: unit quaternions.
     """
     if solid in ("cone", "cylinder"):
         return rotations.reduced_about_axis(quaternions, has_two_ends=solid == "cylinder")
@@ -179,11 +179,11 @@ def reduce(solid: str, quaternions: Float[np.ndarray, "rotation 4"]) -> Float[np
 
 @functools.lru_cache(maxsize=20)
 def reduced_rotations(solid: str, n_rotations: int, seed: int) -> Float[np.ndarray, "rotation 4"]:
-    """Evenly spread reduced quaternions of one solid.
+    """Return evenly spread reduced quaternions of one solid.
 
     :param solid: one of the five.
-    :param n_rotations: how many.
-    :param seed: of where their sequence starts.
+    :param n_rotations: number of rotations.
+    :param seed: seed of the start of their sequence.
     """
     if solid in ("cone", "cylinder"):
         height, turn = _low_discrepancy(2, 0, n_rotations, seed, solid).T
@@ -198,7 +198,7 @@ def reduced_rotations(solid: str, n_rotations: int, seed: int) -> Float[np.ndarr
         parts, n_reduced, begin = [], 0, 0
         while n_reduced < n_rotations:
             every = rotations.uniform(_low_discrepancy(3, begin, 2**14, seed, solid))
-            # w of q g is q · (w, −x, −y, −z) of g; the first element is the identity
+            # w of q g is q · (w, −x, −y, −z) of g, and the first element of the group is the identity.
             turned = np.abs(every @ (group * [1, -1, -1, -1]).T)
             parts.append(every[turned[:, 0] >= turned.max(axis=1)])
             n_reduced, begin = n_reduced + len(parts[-1]), begin + 2**14
@@ -211,7 +211,7 @@ def reduced_rotations(solid: str, n_rotations: int, seed: int) -> Float[np.ndarr
 def _low_discrepancy(
     width: int, begin: int, count: int, seed: int, solid: str
 ) -> Float[np.ndarray, "point {width}"]:
-    """Points s + i α mod 1 for i = begin …, with α = (1/g, …, 1/gᵈ) and g above 1 the root of gᵈ⁺¹ = g + 1."""
+    """Return the points s + i α mod 1 for i = begin …, with α = (1/g, …, 1/gᵈ) and g > 1 the root of gᵈ⁺¹ = g + 1."""
     ratio = 1.5
     for _ in range(64):
         ratio = (1 + ratio) ** (1 / (width + 1))

@@ -1,4 +1,4 @@
-"""White squares, ellipses and hearts on black: dSprites' factor grid, drawn from the factors."""
+"""White squares, ellipses and hearts on black: the factor grid of dSprites, rendered from the factors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.data.dataset import AbstractGridDataset, dataset
 
-_N_ANGLES = 39  # 40 orientations, of which the last is the first
-_DRAWING = 2  # raise it whenever an image changes: it is part of the fingerprint
-# Measures of the largest upright sprites of the original, in its pixels (64 × 64). Fitted to the frames of its
-# animation: they get every pixel of 92 squares and ellipses, and all but 24 of 38,476 white pixels of 174 hearts.
+_N_ANGLES = 39  # the last of the 40 orientations equals the first
+_DRAWING = 2  # part of the fingerprint; increase it whenever an image changes
+# Measures of the largest upright sprites of the original, in its pixels (64 × 64). They were fitted to the frames of
+# its animation and reproduce every pixel of 92 squares and ellipses, and all but 24 of 38,476 white pixels of 174
+# hearts.
 _HALF_SIDE = 9.598
 _SEMI_AXES = (12.766, 7.214)
 _HEART_HALF_WIDTH = 9.592
-_HEART_HEIGHT = 0.6625  # pixels for one unit of its formula
-_HEART_LIFT = 1.435  # of the formula's origin above the position
-_TABLE_STEPS = 8  # a pixel, of the table of distances to the heart
+_HEART_HEIGHT = 0.6625  # pixels per unit of its formula
+_HEART_LIFT = 1.435  # height of the formula's origin above the position
+_TABLE_STEPS = 8  # steps per pixel in the table of distances to the heart
 _TABLE_REACH = 24
 
 
@@ -40,22 +41,21 @@ class SpritesDataset(AbstractGridDataset):
     .. math:: x = 9.59 s \sin^3 t, \quad
               y = 1.43 s + 0.66 s (13 \cos t - 5 \cos 2t - 2 \cos 3t - \cos 4t)
 
-    with y upwards. The orientation turns anticlockwise. A pixel is white when its centre lies in the shape, or,
-    antialiased, as white as
+    with y upwards. The orientation turns anticlockwise. A pixel is white if its centre lies in the shape. With
+    antialiasing its brightness is
 
     .. math:: c = \mathrm{clip}(1/2 - d, 0, 1)
 
-    with d the signed distance in pixels from its centre to the shape's outline. At 64 pixels the images are those of
-    the original but for single pixels on the outlines of hearts, as far as its published pictures show.
+    with the signed distance d in pixels from its centre to the shape's outline. At 64 pixels, compared with the
+    published pictures, the images are those of the original except for single pixels on the outlines of hearts.
 
-    Distinct images: orientation 39 is orientation 0 (the original's endpoint), so 737,280 indices hold at most
-    718,848 images. Squares and ellipses repeat every quarter or half turn, but 4(k − l)/39 is whole only where
+    Distinct images: orientation 39 equals orientation 0 (the original's endpoint), so 737,280 indices contain at most
+    718,848 images. Squares and ellipses repeat every quarter or half turn, but 4(k − l)/39 is an integer only if
     (k − l)/39 is, so symmetry adds no duplicates. Binary pixels do: at 64 pixels 715,756 images differ, since squares
     and small ellipses can cover the same pixels at two angles that nearly agree, up to symmetry. Antialiased images
-    have no duplicates from 16 pixels on, at the positions that the tests try; below, some poses share an image.
+    have no duplicates from 16 pixels on, at the positions that the tests cover; below 16, some poses share an image.
 
-    Reference: Matthey et al., dSprites (matthey2017). Ours: no
-    constant colour factor.
+    Reference: Matthey et al., dSprites (matthey2017). Difference: there is no constant colour factor.
 
     >>> data = SpritesDataset()
     >>> len(data), data.images([0, 737_279]).shape, data.factors([33]).tolist()
@@ -65,17 +65,17 @@ class SpritesDataset(AbstractGridDataset):
     image_size: int = 64
     """Height and width in pixels, at least 8."""
     antialias: bool | None = None
-    """Grey outlines instead of binary pixels; none: binary at multiples of 64 pixels, as the original, grey at other
-    sizes, where a binary image could not tell neighbouring poses apart."""
+    """If True, outlines are grey; if False, pixels are binary. None: binary at multiples of 64 pixels, as in the
+    original, and grey at other sizes, at which binary images could not distinguish neighbouring poses."""
 
     factor_names = ("shape", "scale", "orientation", "x", "y")
     factor_sizes = (3, 6, 40, 32, 32)
     factor_kinds = ("categorical", "ordinal", "cyclic", "ordinal", "ordinal")
-    scratch_bytes = 32 * 2**20  # most of it once, for the heart's table
+    scratch_bytes = 32 * 2**20  # mostly needed once, for the heart's table
 
     def __post_init__(self) -> None:
         if self.image_size < 8:
-            raise InputError("image_size", "be at least 8 pixels to hold a sprite", got=self.image_size)
+            raise InputError("image_size", "be at least 8 pixels to show a sprite", got=self.image_size)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ class SpritesDataset(AbstractGridDataset):
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the options and of the edition of the drawing: results of another edition are not taken over."""
+        """Hash of the options and of the version of the renderer: results of another version are not reused."""
         return files.digest({**self.describe(), "drawing": _DRAWING})
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
@@ -100,14 +100,14 @@ class SpritesDataset(AbstractGridDataset):
 
 
 def _reach(image_size: int) -> int:
-    """Whole pixels from a centre to the corner of the largest square, the point of all sprites that lies farthest."""
+    """Return the distance in whole pixels from a centre to the corner of the largest square, the farthest point."""
     return math.floor(_HALF_SIDE * math.sqrt(2) * image_size / 64)
 
 
 def _window_starts(positions: Int[np.ndarray, "sample 2"], image_size: int) -> Int[np.ndarray, "sample 2"]:
-    """First column and row of the window around each sprite; all windows lie in the image.
+    """Return the first column and row of the window around each sprite; all windows lie in the image.
 
-    A centre c lies at S/4 + S k / 62, and pixels i are coloured only if |i + ½ − c| < reach + 1½.
+    A centre c lies at S/4 + S k / 62, and only pixels i with |i + ½ − c| < reach + 1½ are coloured.
     """
     reach = _reach(image_size)
     wanted = (31 * image_size + 2 * image_size * positions) // 124 - (reach + 1)
@@ -120,17 +120,17 @@ def _draw(
     image_size: int,
     antialias: bool,
 ) -> UInt8[np.ndarray, "sample patch patch"]:
-    """Render sprites, each into its window. Coordinates are in pixels of the largest sprite at 64 × 64."""
+    """Render each sprite into its window. Coordinates are in pixels of the largest sprite at 64 × 64."""
     size = 2 * _reach(image_size) + 3
     pixels = np.arange(size, dtype=np.float32)
     turns = [2 * math.pi * (k % _N_ANGLES) / _N_ANGLES for k in range(_N_ANGLES + 1)]
     cosines = np.array([math.cos(turn) for turn in turns], dtype=np.float32)
     sines = np.array([math.sin(turn) for turn in turns], dtype=np.float32)
     units = np.linspace(0.5, 1, 6, dtype=np.float32) * np.float32(image_size / 64)
-    # first pixel's centre relative to the sprite's, in whole 124ths of a pixel before the division
+    # Centre of the first pixel relative to that of the sprite, in whole 124ths of a pixel before the division.
     first = (62 + 124 * start - 31 * image_size - 2 * image_size * poses[:, 3:]) / 124
     patches = np.empty((len(poses), size, size), dtype=np.uint8)
-    chunk = max(1, 2**16 // size**2)  # temporaries stay in the processor's cache
+    chunk = max(1, 2**16 // size**2)  # so temporary arrays fit the processor's cache
     for kind, outline in enumerate((_square, _ellipse, _heart)):
         members = np.flatnonzero(poses[:, 0] == kind)
         for begin in range(0, len(members), chunk):
@@ -148,8 +148,8 @@ def _draw(
     return patches
 
 
-# Signed distances to the outlines. Only operations that IEEE 754 rounds exactly, so a pixel is the same whatever
-# batch it is drawn in.
+# Signed distances to the outlines. They use only operations that IEEE 754 rounds exactly, so a pixel does not depend on
+# the batch in which it is rendered.
 
 
 def _square(u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]) -> Float[np.ndarray, "*pixels"]:
@@ -161,20 +161,20 @@ def _square(u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]) ->
 def _ellipse(
     u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]
 ) -> Float[np.ndarray, "*pixels"]:
-    """With k = |(u/a, v/b)|: first-order distance (k − 1) / |∇k|, exact on the axes."""
+    """Return the first-order distance (k − 1) / |∇k| with k = |(u/a, v/b)|, which is exact on the axes."""
     a, b = (np.float32(axis) for axis in _SEMI_AXES)
-    tiny = np.float32(1e-12)  # keeps the middle, where the gradient is undefined, well inside
+    tiny = np.float32(1e-12)  # keeps the centre, where the gradient is undefined, well inside
     p, q = u / a, v / b
     k = np.sqrt(np.maximum(p**2 + q**2, tiny))
     first_order = (k - 1) * k / np.sqrt(np.maximum((p / a) ** 2 + (q / b) ** 2, tiny))
-    # which falls short of the distance outside, so much that tiny sprites would colour the image's border
+    # Outside, this is less than the distance, so much that tiny sprites would colour the border of the image.
     return np.maximum(first_order, np.sqrt(u**2 + v**2) - a)
 
 
 def _heart(u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]) -> Float[np.ndarray, "*pixels"]:
-    """Interpolated in a table: the distance to this outline has no closed form."""
+    """Interpolate in a table, since the distance to this outline has no closed form."""
     table = _heart_table()
-    reach = np.float32(_TABLE_REACH * _TABLE_STEPS - 0.5)  # beyond it all is black, whatever the scale
+    reach = np.float32(_TABLE_REACH * _TABLE_STEPS - 0.5)  # beyond it all pixels are black at any scale
     column = np.minimum(np.abs(u) * np.float32(_TABLE_STEPS), reach)
     row = np.clip(v * np.float32(_TABLE_STEPS), -reach, reach) + np.float32(_TABLE_REACH * _TABLE_STEPS)
     i, j = row.astype(np.int32), column.astype(np.int32)
@@ -189,10 +189,10 @@ def _heart(u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]) -> 
 
 @functools.cache
 def _heart_table() -> Float[np.ndarray, "height width"]:
-    """Signed distances to the heart at u = 0 … reach and v = −reach … reach, in steps of 1 / steps.
+    """Return the signed distances to the heart at u = 0 … reach and v = −reach … reach, in steps of 1 / steps.
 
-    The heart is symmetric, so its right half will do. There sin t grows with x up to the widest point and falls
-    again, each x has two t, and with c = |cos t| the inside is |y − (4 − 2c² − 8c⁴)| < 19c − 8c³.
+    The heart is symmetric, so its right half suffices. There sin t grows with x up to the widest point and then falls,
+    so each x has two t, and with c = |cos t| the inside is |y − (4 − 2c² − 8c⁴)| < 19c − 8c³.
     """
     from scipy.spatial import cKDTree
 
@@ -215,7 +215,7 @@ def _heart_table() -> Float[np.ndarray, "height width"]:
 def _to_segment(
     points: Float[np.ndarray, "point 2"], a: Float[np.ndarray, "point 2"], b: Float[np.ndarray, "point 2"]
 ) -> Float[np.ndarray, " point"]:
-    """Distance of each point to its segment from a to b; a segment may have no length."""
+    """Return the distance of each point to its segment from a to b; a segment can have length 0."""
     along = b - a
     length = np.maximum((along**2).sum(axis=1), np.finfo(np.float64).tiny)
     share = np.clip(((points - a) * along).sum(axis=1) / length, 0, 1)

@@ -1,4 +1,4 @@
-"""A flat rectangle, tilted in space: the linear toy whose principal components are its factors."""
+"""A flat rectangle, tilted in space: the linear toy dataset whose principal components are its factors."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from polariscope.data.dataset import AbstractDataset, dataset
 @dataset("square-linear")
 @dataclasses.dataclass(frozen=True)
 class SquareLinearDataset(AbstractDataset):
-    r"""Uniform points of a square, one side stretched, embedded in three dimensions and rotated.
+    r"""Uniform points of a square with one side stretched, embedded in three dimensions and rotated.
 
     .. math:: x = R\, \mathrm{diag}(r, 1, 0)_{:, 1:2}\, w, \qquad w \sim U([0, 1]^2)
 
     R turns by 45° about the line through (1, −1, 1) and r is the ``ratio``. The columns of the matrix are
-    orthogonal with norms r and 1, so the covariance has eigenvalues r²/12, 1/12 and 0 in expectation, and for
-    r ≠ 1 the principal components are the factors w. At r = 1 they are degenerate: any rotation of w does.
+    orthogonal with norms r and 1, so the covariance has eigenvalues r²/12, 1/12 and 0 in expectation. If r ≠ 1, the
+    principal components are the factors w. If r = 1, they are degenerate: any rotation of w is one.
 
-    Reference: zietlow2022 §3.3.1 (Synth. Lin.), r = 2; degenerate study r = 1, 1.2, 1.5. Which side is
-    stretched is not stated there: ours is the first. Not centred, as there.
+    Reference: zietlow2022 §3.3.1 (Synth. Lin.), r = 2; degenerate study r = 1, 1.2, 1.5. The reference does not state
+    which side is stretched; here it is the first. As in the reference, the data are not centred.
 
     >>> data = SquareLinearDataset(n_samples=10)
     >>> data.values([0]).shape, np.linalg.norm(data.matrix, axis=0).round(6).tolist()
@@ -36,7 +36,7 @@ class SquareLinearDataset(AbstractDataset):
     """
 
     ratio: Annotated[float, Gt(0)] = 2.0
-    """Length of the first side over the second."""
+    """Length of the first side divided by that of the second."""
     n_samples: Annotated[int, Ge(1)] = 50_000
     """Number of points."""
     seed: int = 0
@@ -55,7 +55,7 @@ class SquareLinearDataset(AbstractDataset):
 
     @property
     def matrix(self) -> Float[np.ndarray, "feature factor"]:
-        """The generator: ``values = factors @ matrix.T``."""
+        """Matrix of the generator: ``values = factors @ matrix.T``."""
         stretched = np.array([[self.ratio, 0.0], [0.0, 1.0], [0.0, 0.0]])
         return rotation(np.array([1.0, -1.0, 1.0]), math.pi / 4) @ stretched
 
@@ -64,16 +64,16 @@ class SquareLinearDataset(AbstractDataset):
         return generator(self.seed, "square-linear", "points").uniform(size=(self.n_samples, 2))
 
     def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature"]:
-        # a sum per row, not a matrix product, whose rounding may depend on the batch
+        # A sum per row: the rounding of a matrix product can depend on the batch.
         return (self.factors(indices)[:, np.newaxis, :] * self.matrix).sum(axis=2).astype(np.float32)
 
     def factors(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample factor"]:
-        """The point w of the unit square."""
+        """Return the points w of the unit square."""
         return self._points[self.check_indices(indices)]
 
 
 def rotation(axis: Float[np.ndarray, " 3"], angle: float) -> Float[np.ndarray, "3 3"]:
-    r"""Rotation by ``angle`` about ``axis`` (Rodrigues): R = I + sin θ K + (1 − cos θ) K², K v = k × v.
+    r"""Return the rotation by ``angle`` about ``axis`` (Rodrigues): R = I + sin θ K + (1 − cos θ) K², K v = k × v.
 
     >>> rotation(np.array([0.0, 0.0, 2.0]), math.pi / 2).round(6).tolist()
     [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]

@@ -1,4 +1,4 @@
-"""A square bent by a random network: the non-linear toy with two factors."""
+"""A square bent by a random network: the non-linear toy dataset with two factors."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _WIDTHS = (2, 10, 6)
 @dataset("square-nonlinear")
 @dataclasses.dataclass(frozen=True)
 class SquareNonlinearDataset(AbstractDataset):
-    r"""Uniform points of a square through a random network with one hidden layer.
+    r"""Uniform points of a square, mapped by a random network with one hidden layer.
 
     .. math:: x = B \tanh(A w + a) + b, \qquad w \sim U([0, 1]^2)
 
-    with A (10 × 2), a, B (6 × 10), b drawn once. ``uniform`` draws all of them from U(±1/√fan_in), torch's
-    default; ``normal`` from N(0, 1). ``gain`` then multiplies A and B. With the uniform default the map is
-    nearly linear and its outputs vary little: ``singular_value_ratio`` tells how far the local stretching of
-    the two directions differs, and a larger gain bends more.
+    with A (10 × 2), a, B (6 × 10), b drawn once. ``uniform`` draws all of them from U(±1/√fan_in), the default of
+    PyTorch; ``normal`` draws them from N(0, 1). ``gain`` then multiplies A and B. With the uniform default the map is
+    nearly linear and its outputs vary little. ``singular_value_ratio`` measures how much the local stretching of the
+    two directions differs, and a larger gain bends the square more.
 
-    Reference: zietlow2022 §3.3.1 (Synth. Non-Lin.). Not stated there, and chosen here: the distribution of
-    the weights, and no tanh on the output.
+    Reference: zietlow2022 §3.3.1 (Synth. Non-Lin.). The reference does not state the distribution of the weights, or
+    whether the output has a tanh; here it has none.
 
     >>> data = SquareNonlinearDataset(n_samples=10)
     >>> data.values([0]).shape, bool((data.singular_value_ratio(range(10)) >= 1).all())
@@ -80,7 +80,7 @@ class SquareNonlinearDataset(AbstractDataset):
 
     def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature"]:
         _, (matrix, bias) = self.layers
-        # sums per row, not matrix products, whose rounding may depend on the batch
+        # Sums per row: the rounding of matrix products can depend on the batch.
         return ((self._hidden(indices)[:, np.newaxis, :] * matrix).sum(axis=2) + bias).astype(np.float32)
 
     def _hidden(self, indices: Any) -> Float[np.ndarray, "sample hidden"]:
@@ -88,22 +88,22 @@ class SquareNonlinearDataset(AbstractDataset):
         return np.tanh((self.factors(indices)[:, np.newaxis, :] * matrix).sum(axis=2) + bias)
 
     def factors(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample factor"]:
-        """The point w of the unit square."""
+        """Return the points w of the unit square."""
         return self._points[self.check_indices(indices)]
 
     def jacobian(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample feature factor"]:
-        """∂x/∂w = B diag(1 − tanh²) A at each point.
+        """Return ∂x/∂w = B diag(1 − tanh²) A at each point.
 
-        :param indices: numbers of the observations, from 0.
+        :param indices: indices of the observations, from 0.
         """
         (first, _), (second, _) = self.layers
         slopes = 1 - self._hidden(indices) ** 2
         return np.einsum("oh,nh,hi->noi", second, slopes, first)
 
     def singular_value_ratio(self, indices: ArrayLike | int) -> Float[np.ndarray, " sample"]:
-        """Largest over smallest singular value of the Jacobian: 1 where the map stretches both ways alike.
+        """Return the largest divided by the smallest singular value of the Jacobian; 1 if both directions are alike.
 
-        :param indices: numbers of the observations, from 0.
+        :param indices: indices of the observations, from 0.
         """
         singular = np.linalg.svd(self.jacobian(indices), compute_uv=False)
         return singular[:, 0] / singular[:, 1]

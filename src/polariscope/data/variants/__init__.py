@@ -1,8 +1,8 @@
-"""Variants: wrappers that make another dataset of any dataset.
+"""Variants: wrappers that turn a dataset into another dataset.
 
-A variant is a dataset itself, so variants nest. What is random in one is a function of the index and the seed: the same
-index gives the same image every time, in any batch and order. (The published loaders draw again at each access, so
-their noise is a nuisance that can never be looked at twice.)
+A variant is itself a dataset, so variants nest. Randomness in a variant is a function of the index and the seed: the
+same index always gives the same image, in any batch and order. (The published loaders draw again at each access, so the
+same noisy image never occurs twice.)
 """
 
 from __future__ import annotations
@@ -18,55 +18,55 @@ from polariscope.core.registry import open_family
 from polariscope.data.dataset import AbstractDataset
 
 KINDS = {"images": 3, "rows": 1, "anything": None}
-"""What a variant can be made of, and how many axes such an observation has."""
-OWN = (
+"""Kinds of data that a variant applies to, and the number of axes of such an observation."""
+NOT_DELEGATED = (
     *("check_indices", "column", "describe", "fingerprint", "is_counts", "n_features"),
     *("stored_values", "value_facts"),
 )
-"""What a variant answers for itself, from its own length, shape, values and options."""
+"""Attributes that a variant computes from its own length, shape, values and options instead of those of its base."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractVariant(AbstractDataset):
-    """A dataset made of another. A member overrides what it changes; all else is asked of the ``base``.
+    """A dataset derived from another. A member overrides what it changes; everything else is delegated to ``base``.
 
-    The decorator says of what it can be made: ``@variant("colour", of="images")``; the others are ``rows`` and
-    ``anything``. One with options that must be given also has an ``example``, as the command line writes it. One
-    that is mostly given a single option may name it, ``bare="folder"``: the command line then takes its value alone.
+    The decorator declares the data that it applies to: ``@variant("colour", of="images")``; the alternatives are
+    ``rows`` and ``anything``. A variant with required options also has an ``example``, in the form of the command line.
+    A variant with one main option can name it, ``bare="folder"``; the command line then accepts its value alone.
     """
 
     base: AbstractDataset = dataclasses.field(metadata={"is_option": False})
-    """The dataset it is made of."""
+    """The dataset that it is derived from."""
 
     is_change_of_units = False
-    """Whether it only changes units. A model needs such a variant for any data it is shown later."""
+    """True if the variant only changes units. A model requires such a variant for all later data, too."""
 
     def __post_init__(self) -> None:
         name = family.name_of(self)
         kind = family.traits(name)["of"]
         if KINDS[kind] not in (None, len(self.base.shape)):
-            holds = "images" if len(self.base.shape) == 3 else "flat rows"
+            contents = "images" if len(self.base.shape) == 3 else "flat rows"
             raise InputError(
-                problem=f"variant {name!r} is made of {kind}, and {self.base.name} holds {holds}",
+                problem=f"variant {name!r} applies to {kind}, but {self.base.name} contains {contents}",
                 remedy="leave it out",
             )
         self.check()
 
     def check(self) -> None:
-        """Refuse a base, or options, that make no sense together; by default nothing is refused."""
+        """Raise an error if the base and the options do not fit; by default everything is accepted."""
 
     @classmethod
     def read_options(
         cls,
         base: AbstractDataset,  # noqa: ARG003
-        given: Mapping[str, object],
+        arguments: Mapping[str, object],
     ) -> dict[str, Any]:
-        """The options as the class has them; by default as they were given.
+        """Convert arguments to the options of the class; by default they are returned unchanged.
 
-        :param base: what the variant will be made of.
-        :param given: options by name, before they are checked.
+        :param base: the dataset that the variant will be derived from.
+        :param arguments: arguments by name, before they are checked.
         """
-        return dict(given)
+        return dict(arguments)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,21 +77,21 @@ class AbstractVariant(AbstractDataset):
 
     @property
     def root(self) -> AbstractDataset:
-        """The dataset below all variants."""
+        """The dataset underneath all variants."""
         return self.base.root if isinstance(self.base, AbstractVariant) else self.base
 
     def options(self) -> dict[str, Any]:
-        """The options as JSON has them, resolved: what is measured on the data is in numbers."""
+        """Return the options as JSON values, including numbers that were measured on the data."""
         names = [field.name for field in dataclasses.fields(self) if field.name != "base"]
         return {name: to_plain(getattr(self, name)) for name in names}
 
     def variants(self) -> list[dict[str, Any]]:
-        """Records of all variants, the innermost first."""
+        """Return the records of all variants, the innermost first."""
         below = self.base.variants() if isinstance(self.base, AbstractVariant) else []
         return [*below, {"name": family.name_of(self), **self.options()}]
 
     def describe(self) -> dict[str, Any]:
-        """The record of the dataset below, and the variants, for :func:`polariscope.data.sources.load_recorded`."""
+        """Return the record of the root and the variants, for :func:`polariscope.data.sources.load_recorded`."""
         return {
             **self.root.describe(),
             "variants": self.variants(),
@@ -105,22 +105,22 @@ class AbstractVariant(AbstractDataset):
         return files.digest([self.base.fingerprint, family.name_of(self), self.identity()])
 
     def identity(self) -> dict[str, Any]:
-        """What of the options decides the observations; by default all."""
+        """Return the options that determine the observations; by default all."""
         return self.options()
 
 
-def ask_base(name: str) -> property:
-    """An attribute or a method that is the base's."""
+def delegate_to_base(name: str) -> property:
+    """Return a property that delegates an attribute or a method to the base."""
     return property(lambda self: getattr(self.base, name), doc=f"``{name}`` of the base.")
 
 
 for _name in vars(AbstractDataset):
-    if not _name.startswith("_") and _name not in OWN and _name not in vars(AbstractVariant):
-        setattr(AbstractVariant, _name, ask_base(_name))
+    if not _name.startswith("_") and _name not in NOT_DELEGATED and _name not in vars(AbstractVariant):
+        setattr(AbstractVariant, _name, delegate_to_base(_name))
 
 variant = family = open_family(
     __name__,
     "variant",
     traits=("of",),
-    folders=(__name__, "polariscope.manipulation.variants"),  # one needs what a network has learned
+    folders=(__name__, "polariscope.manipulation.variants"),  # its variant needs a trained network
 )

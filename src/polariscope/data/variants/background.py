@@ -1,4 +1,4 @@
-"""A piece of a painting behind each sprite."""
+"""Sprites in front of pieces of a painting."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polariscope.data.variants.support.pixel_changes import COLOURS, AbstractCol
 from polariscope.data.variants.support.texture import EDITION, texture
 
 HEIGHT, WIDTH = 274, 350
-"""Of the painting in the published recipe."""
+"""Size of the painting in the published recipe."""
 
 
 @variant("background", of="images")
@@ -31,16 +31,18 @@ class BackgroundVariant(AbstractColouring):
 
     .. math:: b = (p + a) / 2, \quad a \sim U(0, 1)^3, \qquad x' = (1 - x)\, b + x\, (1 - b)
 
-    so the background is b where the sprite is not, and the sprite inverts it. Piece and colour are functions of the
-    index and the seed, and no factors. The picture is a procedural one of swirling coloured bands, unless you give a
-    file; it is reduced to at most 350 × 274 pixels, or to twice the size of the images where these are larger.
+    so the background is b outside the sprite, and the sprite inverts it. Piece and colour are functions of the index
+    and the seed, and not factors. By default the picture is a procedural one of swirling coloured bands; ``picture``
+    replaces it by a file. It is reduced to at most 350 × 274 pixels, or to twice the size of the images if that is
+    larger.
 
-    Reference: Locatello et al. (locatello2019), Scream-dSprites, with a painting that we do not copy; there piece and
-    colour are drawn again at each access. Ours: grey outlines, which the original does not have, are blended.
+    Reference: Locatello et al. (locatello2019), Scream-dSprites, with a painting that is not copied here. In the
+    reference, piece and colour are drawn again at each access. Difference: grey outlines, which the original does not
+    have, are blended.
     """
 
     picture: str | None = None
-    """A picture file (PNG or JPEG); none: the procedural painting."""
+    """A picture file (PNG or JPEG); None for the procedural painting."""
     seed: int = 0
     """Seed of the pieces and colours."""
 
@@ -48,7 +50,7 @@ class BackgroundVariant(AbstractColouring):
         super().check()
         if self.picture is not None:
             object.__setattr__(self, "picture", str(Path(self.picture).expanduser().resolve()))
-        if any(has < needs for has, needs in zip(self.painting.shape[1:], self.shape[1:], strict=True)):
+        if any(size < needed for size, needed in zip(self.painting.shape[1:], self.shape[1:], strict=True)):
             raise InputError(
                 "picture",
                 f"be at least as large as the images, {self.shape[1]} × {self.shape[2]} pixels",
@@ -58,12 +60,12 @@ class BackgroundVariant(AbstractColouring):
 
     @functools.cached_property
     def painting(self) -> UInt8[np.ndarray, "3 height width"]:
-        """The picture that pieces are taken from."""
+        """The picture from which pieces are taken."""
         height, width = max(HEIGHT, 2 * self.shape[1]), max(WIDTH, 2 * self.shape[2])
         return texture(height, width) if self.picture is None else _read(Path(self.picture), height, width)
 
     def identity(self) -> dict[str, Any]:
-        """The bytes of the picture count, not where it is."""
+        """Return the options with the digest of the picture, so its path does not matter."""
         picture = f"texture {EDITION}" if self.picture is None else files.digest_file(Path(self.picture))
         return {**self.options(), "picture": picture}
 
@@ -71,8 +73,8 @@ class BackgroundVariant(AbstractColouring):
         self, images: UInt8[np.ndarray, "sample channel height width"], indices: Int[np.ndarray, " sample"]
     ) -> UInt8[np.ndarray, "sample 3 height width"]:
         windows = np.lib.stride_tricks.sliding_window_view(self.painting, images.shape[2:], axis=(1, 2))
-        places = uniforms(self.seed, "background", "piece", indices=indices, width=2)
-        top, left = (places * windows.shape[1:3]).astype(np.int64).T
+        positions = uniforms(self.seed, "background", "piece", indices=indices, width=2)
+        top, left = (positions * windows.shape[1:3]).astype(np.int64).T
         pieces = windows[:, top, left].swapaxes(0, 1)
         colours = random_bytes(self.seed, "background", "colour", indices=indices, width=COLOURS)
         mixed = pieces + colours.astype(np.uint16)[:, :, np.newaxis, np.newaxis]
@@ -82,7 +84,7 @@ class BackgroundVariant(AbstractColouring):
 
 
 def _read(file: Path, height: int, width: int) -> UInt8[np.ndarray, "3 _ _"]:
-    """A picture in colour, reduced in proportion until it fits."""
+    """Read a picture in colour, reduced in proportion until it fits."""
     from PIL import Image
 
     try:

@@ -1,4 +1,4 @@
-"""A table around 0, with features of mean variance 1."""
+"""A centred table whose features have mean variance 1."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from polariscope.data.streamed_statistics import Statistics
 from polariscope.data.variants import variant
 
 UNEQUAL = 100.0
-"""Ratio of the features' variances from which some of them hardly count."""
+"""Ratio of the features' variances from which some of them have hardly any effect."""
 
 
 @variant("centred", of="rows")
 @dataclasses.dataclass(frozen=True)
 class CentredVariant(AbstractRescaling):
-    r"""A table around 0 and in a unit of its own, the same for all features: their mean variance is 1.
+    r"""A centred table in one unit for all features, such that their mean variance is 1.
 
     .. math:: x'_i = (x_i - m_i) / r, \qquad r^2 = \frac1m \sum_i s_i^2
 
-    with the mean m_i and the variance s_i² (with 1/n) of feature i over the whole dataset given, held-out rows
-    included. Directions and ratios of variances stay as they are, as for PCA; only the unit changes, so learning rates
-    and the variance of a decoder do not depend on it. These are the units in which tables are trained unless others
-    are asked for. A table that never varies is only shifted. ``inverse`` goes back to the units of the data.
+    with the mean m_i and the variance s_i² (with 1/n) of feature i over the whole dataset, including held-out rows.
+    Directions and ratios of variances do not change, as for PCA. Only the unit changes, so learning rates and the
+    decoder variance do not depend on it. Tables are trained in these units by default. A constant table is only
+    shifted. ``inverse`` returns to the units of the data.
 
     >>> from polariscope.data.own.arrays import from_arrays
     >>> data = CentredVariant(from_arrays([[0.0, 5.0], [4.0, 9.0]]))
@@ -37,9 +37,9 @@ class CentredVariant(AbstractRescaling):
     """
 
     mean: tuple[float, ...] | None = None
-    """Mean of each feature; none: measured."""
+    """Mean of each feature; None to measure it."""
     deviation: Annotated[float, Gt(0)] | None = None
-    """Root of the features' mean variance; none: measured."""
+    """Root of the features' mean variance; None to measure it."""
 
     measured_names: ClassVar[tuple[str, ...]] = ("mean", "deviation")
 
@@ -65,10 +65,10 @@ class CentredVariant(AbstractRescaling):
 
 
 def in_words(deviation: float, ratio: float = 1.0) -> str:
-    """What was done to a table, and what to know where its features vary very differently.
+    """Describe the rescaling of a table, with a warning if its features vary very differently.
 
-    :param deviation: the number it was divided by.
-    :param ratio: (default 1) of the largest variance of a feature to the smallest.
+    :param deviation: the number by which it was divided.
+    :param ratio: (default 1) ratio of the largest variance of a feature to the smallest.
 
     >>> in_words(2.0)
     'table centred and divided by 2, the root of its mean feature variance'
@@ -76,7 +76,7 @@ def in_words(deviation: float, ratio: float = 1.0) -> str:
     description = f"table centred and divided by {deviation:.3g}, the root of its mean feature variance"
     if ratio >= UNEQUAL:
         description += (
-            f" (the variances of its features differ by a factor of {ratio:,.0f}, so the largest decide; with "
-            "standardise all count alike)"
+            f" (the variances of its features differ by a factor of {ratio:,.0f}, so the largest dominate; with "
+            "standardise all have equal weight)"
         )
     return description

@@ -1,4 +1,4 @@
-"""One colour for each image."""
+"""A random colour for each image."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ class ColourVariant(AbstractColouring):
 
     .. math:: x'_c = x\, a_c, \qquad a_c \sim U(1/2, 1), \quad c = \text{red, green, blue}
 
-    The colour a of an image is a function of its index and the seed. It is a nuisance: no factor. Images that have
-    colours already are tinted, channel by channel.
+    The colour a of an image is a function of its index and the seed. It is a nuisance variable, not a factor. Images
+    that already have colours are tinted, channel by channel.
 
-    Reference: Locatello et al. (locatello2019), Color-dSprites. There the colour is drawn again at each access.
+    Reference: Locatello et al. (locatello2019), Color-dSprites.
+    In the reference, the colour is drawn again at each access.
 
     >>> from polariscope.data.rendered.sprites import SpritesDataset
     >>> ColourVariant(SpritesDataset(image_size=16)).shape

@@ -1,4 +1,4 @@
-"""Two factors that go together."""
+"""Correlation between two factors."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from polariscope.data.variants.support.subsets import AbstractSelection, column_
 @variant("correlated", of="anything", example="correlated:first=scale,second=x")
 @dataclasses.dataclass(frozen=True)
 class CorrelatedVariant(AbstractSelection):
-    r"""Observations drawn anew, with replacement, such that two factors are correlated.
+    r"""Observations resampled with replacement, such that two factors are correlated.
 
     An observation whose factors have the values i of n_i and j of n_j, counted from 0, is drawn with probability
 
     .. math:: p \propto \exp\left(-\frac{1}{2 s^2}\left(\frac{i}{n_i - 1} - \frac{j}{n_j - 1}\right)^2\right)
 
-    On a full grid of factors this is the joint distribution of the two, all others being uniform and independent of
-    them; on other data it is relative to how often each combination is there. s → ∞ leaves the data as they are, and
-    s → 0 keeps the diagonal alone. What is drawn for number k is a function of k and the seed. The same observation
-    can be drawn several times, and then be in the training and in the test split.
+    On a full grid of factors this is the joint distribution of the two, and all others are uniform and independent of
+    them. On other data it is relative to the frequency of each combination. s → ∞ leaves the data unchanged, and s → 0
+    keeps only the diagonal. The observation at index k is a function of k and the seed. The same observation can be
+    drawn several times, and then be in both the training and the test split.
 
     Reference: Träuble et al., On Disentangled Representations Learned from Correlated Data (traeuble2021), Eq. 1, with
-    positions relative to the largest value, as its α has it; s = 0.2 is strong, 0.7 weak.
+    positions relative to the largest value, as in its α; s = 0.2 is strong, 0.7 weak.
     """
 
     first: str
     """Name of a factor."""
     second: str
-    """Name of the factor that goes with it."""
+    """Name of the factor that is correlated with it."""
     spread: Annotated[float, Gt(0), Advice("0.2 is a strong correlation")] = 0.2
     """Width s of the band around the diagonal."""
     n: Annotated[int, Ge(1)] | None = None
-    """How many are drawn; none: as many as there are."""
+    """Number of draws; None for the size of the base."""
     seed: int = 0
     """Seed of the draws."""
 
@@ -59,12 +59,12 @@ class CorrelatedVariant(AbstractSelection):
 
     @functools.cached_property
     def probabilities(self) -> Float[np.ndarray, " sample"]:
-        """With which each observation of the base is drawn."""
+        """Probability with which each observation of the base is drawn."""
         columns = [column_of(self.base, name) for name in (self.first, self.second)]
         last = np.array([self.base.factor_sizes[column] - 1 for column in columns])
         positions = factors_of(self.base, columns) / last
         gap = positions[:, 0] - positions[:, 1]
-        # From the smallest gap: a narrow band that no observation lies in would have weights of 0 alone.
+        # Relative to the smallest gap, since otherwise all weights are 0 if no observation lies in a narrow band.
         weights = np.exp(-(gap**2 - (gap**2).min()) / (2 * self.spread**2))
         return weights / weights.sum()
 

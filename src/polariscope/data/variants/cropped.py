@@ -1,4 +1,4 @@
-"""A part of each image."""
+"""Crops of images."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from polariscope.data.variants.support.pixel_changes import AbstractPixels
 @variant("cropped", of="images", example="cropped:image_size=12")
 @dataclasses.dataclass(frozen=True)
 class CroppedVariant(AbstractPixels):
-    """The same rectangle of every image, by default from its middle."""
+    """The same rectangle of every image, by default at its centre."""
 
     image_size: Annotated[int, Ge(1)]
     """Height in pixels of the crop."""
     width: Annotated[int, Ge(1)] | None = None
-    """Width in pixels; none: as wide as high."""
+    """Width in pixels; None for the height."""
     top: Annotated[int, Ge(0)] | None = None
-    """Rows cut off at the top; none: half of those there are to cut."""
+    """Number of rows removed at the top; None to crop equally at top and bottom."""
     left: Annotated[int, Ge(0)] | None = None
-    """Columns cut off at the left; none: half of those there are to cut."""
+    """Number of columns removed at the left; None to crop equally at left and right."""
 
     @property
     def corner(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Pixels that are flipped at random."""
+"""Random inversion of single values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from polariscope.data.variants.support.pixel_changes import AbstractPixels
 class FlipsVariant(AbstractPixels):
     r"""Each value becomes 1 − x with a small probability, independently of the others.
 
-    Which values of an image are flipped is a function of its index and the seed.
+    The flipped values of an image are a function of its index and the seed.
 
     Reference: mushom2020 §5.6, with probabilities 0.001, 0.01 and 0.05.
     """

@@ -19,11 +19,11 @@ WEIGHTS = np.array([19595, 38470, 7471], dtype=np.uint32)
 class GreyVariant(AbstractPixels):
     r"""One channel instead of several.
 
-    Of red, green and blue it is the brightness of ITU-R 601, rounded to bytes as Pillow does,
+    Red, green and blue become the brightness of ITU-R 601, rounded to bytes as in Pillow,
 
-    .. math:: x' = 0.299\, r + 0.587\, g + 0.114\, b;
+    .. math:: x' = 0.299\, r + 0.587\, g + 0.114\, b.
 
-    of any other number of channels it is their mean. Grey images stay as they are.
+    Any other number of channels is averaged. Grey images do not change.
     """
 
     @property

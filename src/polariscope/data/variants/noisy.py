@@ -1,4 +1,4 @@
-"""Noise in the background."""
+"""Noise in the background of images."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class NoisyVariant(AbstractColouring):
 
     .. math:: x' = \min(1, x + u), \qquad u \sim U(0, 1) \text{ for each pixel and channel}
 
-    in bytes: u is one of 0 … 255. The noise of an image is a function of its index and the seed, and no factor.
+    in bytes: u is one of 0 … 255. The noise of an image is a function of its index and the seed, and not a factor.
 
-    Reference: Locatello et al. (locatello2019), Noisy-dSprites. There the noise is drawn again at each access.
+    Reference: Locatello et al. (locatello2019), Noisy-dSprites. In the reference, the noise is drawn again at each
+    access.
     """
 
     seed: int = 0
@@ -33,5 +34,5 @@ class NoisyVariant(AbstractColouring):
     ) -> UInt8[np.ndarray, "sample 3 height width"]:
         width = math.prod(self.shape)
         noise = random_bytes(self.seed, "noisy", indices=indices, width=width).reshape(-1, *self.shape)
-        # min(x, 255 − u) + u is the sum cut at 255, without leaving the bytes.
+        # min(x, 255 − u) + u is the sum clipped at 255, computed without overflow of the bytes.
         return np.minimum(images, ~noise) + noise

@@ -1,4 +1,4 @@
-"""A frame around each image."""
+"""A border around each image."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from polariscope.data.variants.support.pixel_changes import AbstractPixels
 @variant("padded", of="images", example="padded:image_size=20")
 @dataclasses.dataclass(frozen=True)
 class PaddedVariant(AbstractPixels):
-    """Larger images with the original in the middle; what is added has one brightness."""
+    """Larger images with the original at the centre and a border of constant brightness."""
 
     image_size: Annotated[int, Ge(1)]
     """Height in pixels."""
     width: Annotated[int, Ge(1)] | None = None
-    """Width in pixels; none: as wide as high."""
+    """Width in pixels; None for the height."""
     fill: Annotated[float, Ge(0), Le(1)] = 0.0
-    """Brightness of what is added: 0 is black, 1 white."""
+    """Brightness of the border: 0 is black, 1 white."""
 
     def check(self) -> None:
         if self.shape[1] < self.base.shape[1] or self.shape[2] < self.base.shape[2]:
@@ -42,8 +42,8 @@ class PaddedVariant(AbstractPixels):
     def change(
         self, images: UInt8[np.ndarray, "sample channel height width"], indices: Int[np.ndarray, " sample"]
     ) -> UInt8[np.ndarray, "sample channel _ _"]:
-        made = np.full((len(images), *self.shape), round(255 * self.fill), dtype=np.uint8)
+        padded = np.full((len(images), *self.shape), round(255 * self.fill), dtype=np.uint8)
         _, height, width = self.base.shape
         top, left = (self.shape[1] - height) // 2, (self.shape[2] - width) // 2
-        made[:, :, top : top + height, left : left + width] = images
-        return made
+        padded[:, :, top : top + height, left : left + width] = images
+        return padded

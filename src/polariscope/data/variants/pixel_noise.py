@@ -20,11 +20,11 @@ from polariscope.data.variants.support.pixel_changes import AbstractPixels
 @variant("pixel-noise", of="images")
 @dataclasses.dataclass(frozen=True)
 class PixelNoiseVariant(AbstractPixels):
-    r"""Uniform noise of at most ±ε on every value: the control of the attack on the inductive bias.
+    r"""Uniform noise of at most ±ε on every value: the control experiment for the attack on the inductive bias.
 
     .. math:: x' = r(x + u), \qquad u \sim U(-\varepsilon, \varepsilon)
 
-    where r reflects at 0 and at 1. In bytes u is one of −k … k, each with the same probability, and k = ⌊255 ε⌋, so
+    where r reflects at 0 and at 1. In bytes, u is one of −k … k with equal probability, and k = ⌊255 ε⌋, so
     |x' − x| ≤ ε holds exactly. The noise of an image is a function of its index and the seed.
 
     Reference: zietlow2022 §4.3 (ε = 0.1 for dSprites, 0.175 for Shapes3D).
@@ -38,9 +38,8 @@ class PixelNoiseVariant(AbstractPixels):
     @property
     def reach(self) -> int:
         """Largest change k in bytes."""
-        return math.floor(
-            255 * self.epsilon + 1e-9
-        )  # 255 · 0.2 is a little below 51 in some ways to compute it
+        # The small term compensates for rounding: 255 · 0.2 can be slightly below 51.
+        return math.floor(255 * self.epsilon + 1e-9)
 
     def check(self) -> None:
         if self.reach < 1:

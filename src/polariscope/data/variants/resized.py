@@ -1,4 +1,4 @@
-"""Images of another size."""
+"""Resized images."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from polariscope.data.variants.support.pixel_changes import AbstractPixels
 @variant("resized", of="images")
 @dataclasses.dataclass(frozen=True)
 class ResizedVariant(AbstractPixels):
-    """Images made larger or smaller, with an antialiasing filter (Lanczos, Pillow's)."""
+    """Images resized with an antialiasing filter (Pillow's Lanczos)."""
 
     image_size: Annotated[int, Ge(1)] = 64
     """Height in pixels."""
     width: Annotated[int, Ge(1)] | None = None
-    """Width in pixels; none: in proportion."""
+    """Width in pixels; None to keep the proportions."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -36,7 +36,9 @@ class ResizedVariant(AbstractPixels):
 
         channels, height, width = self.shape
         planes = images.reshape(-1, *images.shape[2:])
-        made = np.empty((len(planes), height, width), dtype=np.uint8)
+        resized = np.empty((len(planes), height, width), dtype=np.uint8)
         for index, plane in enumerate(planes):
-            made[index] = np.asarray(Image.fromarray(plane).resize((width, height), Image.Resampling.LANCZOS))
-        return made.reshape(len(images), channels, height, width)
+            resized[index] = np.asarray(
+                Image.fromarray(plane).resize((width, height), Image.Resampling.LANCZOS)
+            )
+        return resized.reshape(len(images), channels, height, width)

@@ -1,4 +1,4 @@
-"""Features between 0 and 1."""
+"""Features rescaled to [0, 1]."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from polariscope.data.variants import variant
 @variant("scaled", of="rows")
 @dataclasses.dataclass(frozen=True)
 class ScaledVariant(AbstractRescaling):
-    r"""The features of a table brought to [0, 1].
+    r"""The features of a table rescaled to [0, 1].
 
     .. math:: x'_i = (x_i - l_i) / (h_i - l_i)
 
-    with the lowest and highest value l_i and h_i of feature i over the whole dataset given, held-out rows included; or
-    those of the whole table for all features, which keeps their proportions. A feature that never varies becomes 0.
-    ``inverse`` goes back to the units of the data. The values lie in [0, 1] then, so the likelihood chosen for you is
-    the Bernoulli one; a Gaussian may suit measurements better.
+    with the lowest and highest value l_i and h_i of feature i over the whole dataset, including held-out rows; or those
+    of the whole table for all features, which keeps their proportions. A constant feature becomes 0. ``inverse``
+    returns to the units of the data. The values then lie in [0, 1], so the default likelihood is Bernoulli; a Gaussian
+    might suit measurements better.
 
     >>> from polariscope.data.own.arrays import from_arrays
     >>> table = from_arrays([[0.0, 6.0], [4.0, 8.0]])
@@ -34,11 +34,11 @@ class ScaledVariant(AbstractRescaling):
     """
 
     by: Literal["feature", "table"] = "feature"
-    """Each feature by its own range, or all by that of the whole table."""
+    """Range that is used: that of each feature, or that of the whole table."""
     low: tuple[float, ...] | None = None
-    """Value of each feature that becomes 0; none: measured."""
+    """Value of each feature that becomes 0; None to measure it."""
     high: tuple[float, ...] | None = None
-    """Value of each feature that becomes 1; none: measured."""
+    """Value of each feature that becomes 1; None to measure it."""
 
     measured_names: ClassVar[tuple[str, ...]] = ("low", "high")
 
@@ -59,7 +59,7 @@ class ScaledVariant(AbstractRescaling):
 
     @property
     def is_unit_interval(self) -> bool:
-        """Always by its own range; by one that was given, if the data lie in it."""
+        """True if the range was measured, or if the data lie in the range that was passed."""
         if self.low is None:
             return True
         measured = self.statistics

@@ -1,4 +1,4 @@
-"""Features with mean 0 and standard deviation 1."""
+"""Features rescaled to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ class StandardisedVariant(AbstractRescaling):
 
     .. math:: x'_i = (x_i - m_i) / s_i
 
-    with the mean m_i and the standard deviation s_i (with 1/n) of feature i over the whole dataset given, held-out
-    rows included. A feature that never varies has s_i = 1: it becomes 0 and stays without variation. ``inverse`` goes
-    back to the units of the data.
+    with the mean m_i and the standard deviation s_i (with 1/n) of feature i over the whole dataset, including held-out
+    rows. A constant feature has s_i = 1 and becomes 0. ``inverse`` returns to the units of the data.
 
     >>> from polariscope.data.own.arrays import from_arrays
     >>> data = StandardisedVariant(from_arrays([[0.0, 5.0], [4.0, 5.0]]))
@@ -32,9 +31,9 @@ class StandardisedVariant(AbstractRescaling):
     """
 
     mean: tuple[float, ...] | None = None
-    """Mean of each feature; none: measured."""
+    """Mean of each feature; None to measure it."""
     deviation: tuple[Annotated[float, Ge(0)], ...] | None = None
-    """Standard deviation of each feature, 0 where it never varies; none: measured."""
+    """Standard deviation of each feature, 0 if it is constant; None to measure it."""
 
     measured_names: ClassVar[tuple[str, ...]] = ("mean", "deviation")
 

@@ -1,4 +1,4 @@
-"""Some of the observations: by number, or by their factors."""
+"""Subsets of the observations: of a given size, or by their factors."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ INTERVAL = re.compile(rf"\s*({NUMBER})\s*(?:-\s*({NUMBER}))?\s*")
 @variant("subset", of="anything", example="subset:n=50")
 @dataclasses.dataclass(frozen=True)
 class SubsetVariant(AbstractSelection):
-    """Some of the observations, chosen by their factors, at random, or both, in the order of the base.
+    """A subset of the observations, selected by their factors, at random, or both, in the order of the base.
 
-    On the command line ``subset:n=50000,seed=1`` draws 50,000 without replacement, and ``subset:shape=0,x=3-10`` keeps
-    those whose factors have these values (3-10: from 3 to 10, both included; 0/2: 0 or 2). In Python also
-    ``{"name": "subset", "shape": 0, "x": (3, 10)}``, where a list is a choice of values. With both, ``n`` are drawn
-    among those that match. Factors keep their values and their numbers of values.
+    On the command line, ``subset:n=50000,seed=1`` draws 50,000 without replacement, and ``subset:shape=0,x=3-10`` keeps
+    those whose factors have these values (3-10: from 3 to 10, both included; 0/2: 0 or 2). In Python,
+    ``{"name": "subset", "shape": 0, "x": (3, 10)}`` does the same, and a list is a choice of values. With both, ``n``
+    are drawn from those that match. Factors keep their values and their numbers of values.
     """
 
     n: Annotated[int, Ge(1)] | None = None
-    """How many, drawn without replacement; none: all that match."""
+    """Number of observations, drawn without replacement; None for all that match."""
     seed: int = 0
     """Seed of the draw."""
     where: tuple[str, ...] = ()
-    """Values of factors, each as FACTOR=VALUES; where no option has the factor's name, FACTOR=VALUES alone will do."""
+    """Values of factors, each as FACTOR=VALUES. If no option has the factor's name, it can be used like an option."""
 
     @classmethod
-    def read_options(cls, base: AbstractDataset, given: Mapping[str, object]) -> dict[str, Any]:
-        """Names of factors are taken for conditions.
+    def read_options(cls, base: AbstractDataset, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """Convert arguments with the names of factors to conditions.
 
-        :param base: whose factors they are.
-        :param given: options and conditions by name.
+        :param base: the dataset with these factors.
+        :param arguments: options and conditions by name.
         """
         known = options_of(cls)
-        options = {name: value for name, value in given.items() if name in known}
+        options = {name: value for name, value in arguments.items() if name in known}
         conditions = []
-        for name, value in given.items():
+        for name, value in arguments.items():
             if name not in known:
                 if name not in base.factor_names:
                     raise unknown("option of variant 'subset' or factor", name, [*known, *base.factor_names])
@@ -65,8 +65,8 @@ class SubsetVariant(AbstractSelection):
     def check(self) -> None:
         if self.n is None and not self.where:
             raise InputError(
-                problem="variant 'subset' needs a number of observations or values of factors",
-                remedy=("give ", Argument("n"), ", or a factor's name with its values"),
+                problem="variant 'subset' requires a number of observations or values of factors",
+                remedy=("pass ", Argument("n"), ", or a factor's name with its values"),
             )
         matching = self.matching
         if not len(matching):
@@ -100,13 +100,13 @@ class SubsetVariant(AbstractSelection):
 
 
 def _within(column: np.ndarray, name: str, equals: str, values: str) -> Bool[np.ndarray, " sample"]:
-    """Where a factor has one of the values that are written as 3-10 or 0/2."""
+    """Return where a factor has one of the values, which are written as 3-10 or 0/2."""
     matches = [INTERVAL.fullmatch(part) for part in values.split("/")]
     intervals = [match.groups() for match in matches if match is not None]
     if not equals or len(intervals) != len(matches):
         raise InputError(
             f"the values of factor {name.strip()!r}",
-            "be a number, a range as 3-10, or several of these joined by '/'",
+            "be a number, a range such as 3-10, or several of these joined by '/'",
             got=f"{values!r}",
         )
     return np.any(
@@ -115,7 +115,7 @@ def _within(column: np.ndarray, name: str, equals: str, values: str) -> Bool[np.
 
 
 def _written(value: Any) -> str:
-    """Values of a factor as the command line has them: a pair is a range, a list a choice.
+    """Write values of a factor as on the command line: a pair is a range, a list a choice.
 
     >>> _written(3), _written((3, 10)), _written([0, 2]), _written("0/2")
     ('3', '3-10', '0/2', '0/2')
@@ -128,6 +128,6 @@ def _written(value: Any) -> str:
 
 
 def _shown(condition: str) -> str:
-    """A condition in words."""
+    """Describe a condition."""
     name, _, values = condition.partition("=")
     return f"{name} {values.replace('/', ' or ')}"

@@ -1,4 +1,4 @@
-"""Each observation once."""
+"""Removal of duplicate observations."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from polariscope.data.variants.support.subsets import AbstractSelection
 @variant("unique", of="anything")
 @dataclasses.dataclass(frozen=True)
 class UniqueVariant(AbstractSelection):
-    """Duplicates removed: of equal observations the first is kept, in the order of the base.
+    """Observations without duplicates: the first of equal observations is kept, in the order of the base.
 
-    Observations are equal when networks see the same values, bit for bit. Estimators of the intrinsic dimension need
-    it: duplicates are at distance 0. All observations are read once, in batches, and told apart by a hash of 128 bits.
+    Observations are equal if their values, as a network receives them, agree bit for bit. Estimators of the intrinsic
+    dimension require this, since duplicates are at distance 0. All observations are read once, in batches, and compared
+    by a hash of 128 bits.
 
     Reference: bonheme2023 estimates dimensions from unique samples.
     """
 
     def choose(self) -> Int[np.ndarray, " sample"]:
-        # + 0 makes −0 to 0, which equals it
+        # Adding 0 turns −0 into 0, so the two have the same bytes.
         hashes = b"".join(
             hashlib.blake2b((row + np.float32(0)).tobytes(), digest_size=16).digest()
             for values in batches(self.base)

@@ -43,14 +43,14 @@ class ManipulatedVariant(AbstractVariant):
     """Hash of the manipulation, by which another one in the same folder is refused; none: whichever is there."""
 
     @classmethod
-    def read_options(cls, base: AbstractDataset, given: Mapping[str, object]) -> dict[str, Any]:
+    def read_options(cls, base: AbstractDataset, arguments: Mapping[str, object]) -> dict[str, Any]:
         """The options, with the folder as text.
 
         :param base: what the variant will be made of.
-        :param given: options by name.
+        :param arguments: options by name.
         """
-        folder = {"folder": str(given["folder"])} if isinstance(given.get("folder"), Path) else {}
-        return {**super().read_options(base, given), **folder}
+        folder = {"folder": str(arguments["folder"])} if isinstance(arguments.get("folder"), Path) else {}
+        return {**super().read_options(base, arguments), **folder}
 
     def check(self) -> None:
         object.__setattr__(self, "folder", str(Path(self.folder).expanduser().resolve()))

@@ -1,1 +1,1 @@
-"""Models of other libraries, wrapped into the protocol that analyses use."""
+"""Adapters from models of other libraries to the protocol of models."""

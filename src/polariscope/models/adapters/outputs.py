@@ -1,14 +1,14 @@
-"""What encoders and decoders of other libraries customarily return, read into posteriors and arrays.
+"""Conversion of the common outputs of encoders and decoders of other libraries to posteriors and arrays.
 
-An encoder may return
+An encoder can return
 
 * a pair ``(mean, log_variance)`` or a triple ``(mean, log_variance, z)``;
-* a mapping or an object that names its parts (:data:`MEANS`, :data:`SECONDS`), or holds a distribution under one of
+* a mapping or an object that names its parts (:data:`MEANS`, :data:`SECONDS`), or contains a distribution under one of
   :data:`DISTRIBUTIONS`;
 * a ``torch.distributions.Normal``, also inside ``Independent``.
 
-Codes of shape (sample, channel, height, width) are flattened. A decoder may return a tensor, or an object or mapping
-that holds one under :data:`RECONSTRUCTIONS`.
+Codes of shape (sample, channel, height, width) are flattened. A decoder can return a tensor, or an object or mapping
+that contains one under :data:`RECONSTRUCTIONS`.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ SECONDS: dict[str, Second] = {
 }
 DISTRIBUTIONS = ("latent_dist", "qz", "posterior")
 RECONSTRUCTIONS = ("reconstruction", "sample", "recon_x", "x_hat", "mean")
-BEYOND_SCALE = 60.0
-"""A log-variance above it is no log-variance."""
-SURELY_APART = -80.0
-"""Log-variances below it may be 0 in one form and not in another."""
+MAX_LOG_VARIANCE = 60.0
+"""Largest plausible log-variance; a larger value is something else."""
+COMPARABLE_LOG_VARIANCE = -80.0
+"""Log-variance below which the variance, its root and its logarithm are not compared, because some underflow to 0."""
 SMALLEST_LOG_VARIANCE = -200.0
-"""Stands for a variance that is 0 in float32."""
+"""Log-variance that represents a variance of 0 in float32."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Encoded:
-    """A posterior, and the shape its codes had."""
+    """A posterior and the shape of its codes."""
 
     posterior: DiagonalGaussian
     code_shape: tuple[int, ...]
-    """Of one code before it was flattened."""
+    """Shape of one code before it was flattened."""
 
 
 def read_posterior(output: object, n_rows: int, second: Second = "log_variance") -> Encoded:
-    """The posterior in what an encoder returned for a batch of ``n_rows`` observations.
+    """Read the posterior from the output of an encoder for a batch of ``n_rows`` observations.
 
-    :param second: (default "log_variance") what the second array of a pair or triple is, where nothing names it.
+    :param second: (default "log_variance") meaning of the second array of a pair or triple, which has no name.
     """
     mean, spread, kind = _parts(output, n_rows, second)
     _refuse_contradiction(output, spread, kind, n_rows)
@@ -78,14 +78,14 @@ def read_posterior(output: object, n_rows: int, second: Second = "log_variance")
         if not torch.isfinite(array).all():
             raise InputError(
                 problem=f"the encoder returned a {name} that is not finite",
-                remedy="the model may have diverged",
+                remedy="the model might have diverged",
             )
     log_variance = _log_variance(spread, kind)
     return Encoded(DiagonalGaussian(mean.flatten(1), log_variance.flatten(1)), tuple(mean.shape[1:]))
 
 
 def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Second]:
-    """Mean, the second array, and what that is."""
+    """Return the mean, the second array, and the meaning of the second array."""
     if isinstance(output, torch.distributions.Independent):
         output = output.base_dist
     if isinstance(output, torch.distributions.Normal):
@@ -96,7 +96,7 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
             "the encoder",
             _wanted(n_rows),
             got=f"a {type(output).__name__} distribution",
-            remedy="only normal posteriors with independent latents are understood",
+            remedy="only normal posteriors with independent latents are supported",
         )
     if isinstance(output, (tuple, list)) and not hasattr(output, "_fields"):
         if len(output) not in (2, 3):
@@ -126,36 +126,42 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
 
 
 def _refuse_second(second: Second, what: str) -> None:
-    """Where the output says itself what its parts are, nobody else needs to."""
+    """Raise an error if ``second`` is passed although the output names its parts."""
     if second != "log_variance":
         raise InputError(
-            problem=(Argument("second", second), f" is for pairs and triples, and the encoder names {what}"),
+            problem=(
+                Argument("second", second),
+                f" is for pairs and triples, but the encoder returns {what}",
+            ),
             remedy="leave it out",
         )
 
 
 def _refuse_contradiction(output: Any, spread: Tensor, kind: Second, n_rows: int) -> None:
-    """Refuse a mapping or object that holds several of variance, its logarithm and its root, which do not agree."""
+    """Raise an error if an output contains variance, log-variance or standard deviation that do not agree."""
     if isinstance(output, (tuple, list, torch.distributions.Distribution)) and not hasattr(output, "_fields"):
         return
     named = _named(output)
-    others = {name: value for name in SECONDS if (value := named.get(name)) is not None}
-    if len(others) < 2 or any(named.get(name) is not None for name in DISTRIBUTIONS):
+    named_seconds = {name: value for name in SECONDS if (value := named.get(name)) is not None}
+    if len(named_seconds) < 2 or any(named.get(name) is not None for name in DISTRIBUTIONS):
         return
-    expected = _log_variance(spread, kind).clamp(min=SURELY_APART)
-    for name, value in others.items():
-        other = _tensor(value, n_rows)
-        if other.shape != spread.shape or not torch.allclose(
-            _log_variance(other, SECONDS[name]).clamp(min=SURELY_APART), expected, rtol=1e-3, atol=1e-3
+    expected = _log_variance(spread, kind).clamp(min=COMPARABLE_LOG_VARIANCE)
+    for name, value in named_seconds.items():
+        tensor = _tensor(value, n_rows)
+        if tensor.shape != spread.shape or not torch.allclose(
+            _log_variance(tensor, SECONDS[name]).clamp(min=COMPARABLE_LOG_VARIANCE),
+            expected,
+            rtol=1e-3,
+            atol=1e-3,
         ):
             raise InputError(
-                problem=f"the encoder names {', '.join(others)}, and they do not agree",
+                problem=f"the encoder returns {', '.join(named_seconds)}, which do not agree",
                 remedy="wrap it in a function that returns the pair (mean, log_variance)",
             )
 
 
 def _named(output: Any) -> dict[str, Any]:
-    """The parts of a mapping, or those of the customary attributes that an object has."""
+    """Return the entries of a mapping, or the common attributes that an object has."""
     if isinstance(output, Mapping):
         return {str(key): value for key, value in output.items()}
     if isinstance(output, (Tensor, np.ndarray)):
@@ -169,16 +175,16 @@ def _named(output: Any) -> dict[str, Any]:
 
 
 def _log_variance(spread: Tensor, kind: Second) -> Tensor:
-    """The logarithm of the variance; values that contradict what they are said to be are refused."""
+    """Return the logarithm of the variance; raise an error if the values contradict their meaning."""
     if kind == "log_variance":
-        if spread.max() > BEYOND_SCALE:
+        if spread.max() > MAX_LOG_VARIANCE:
             raise InputError(
                 problem=(
-                    f"the logarithm of the encoder's variance reaches {float(spread.max()):.3g}, a variance beyond all "
-                    "scale"
+                    f"the logarithm of the encoder's variance reaches {float(spread.max()):.3g}, an implausibly large "
+                    "variance"
                 ),
                 remedy=(
-                    "return the logarithm of the variance, or say what it is: ",
+                    "return the logarithm of the variance, or declare what it is: ",
                     Argument("second", "variance"),
                     " or ",
                     Argument("second", "std"),
@@ -197,7 +203,7 @@ def _log_variance(spread: Tensor, kind: Second) -> Tensor:
 
 
 def read_outputs(output: object, n_rows: int) -> Float[Tensor, "sample ..."]:
-    """The array in what a decoder returned for a batch of ``n_rows`` codes."""
+    """Read the array from the output of a decoder for a batch of ``n_rows`` codes."""
     if not isinstance(output, (Tensor, np.ndarray)):
         named = _named(output)
         output = next((named[name] for name in RECONSTRUCTIONS if named.get(name) is not None), output)
@@ -205,15 +211,15 @@ def read_outputs(output: object, n_rows: int) -> Float[Tensor, "sample ..."]:
         output = output[0]
     tensor = torch.as_tensor(output) if isinstance(output, np.ndarray) else output
     if not isinstance(tensor, Tensor) or tensor.ndim < 2 or len(tensor) != n_rows:
-        came = f"shape {tuple(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
+        received = f"shape {tuple(tensor.shape)}" if isinstance(tensor, Tensor) else type(tensor).__name__
         raise InputError(
-            "the decoder", f"return a tensor with a row of values for each of {n_rows} codes", got=came
+            "the decoder", f"return a tensor with a row of values for each of {n_rows} codes", got=received
         )
     return tensor
 
 
 def _tensor(value: Any, n_rows: int) -> Tensor:
-    refuse_masked(value, "what the encoder returns")
+    refuse_masked(value, "the output of the encoder")
     try:
         return value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     except (TypeError, ValueError, RuntimeError):
@@ -225,5 +231,5 @@ def _wanted(n_rows: int) -> str:
 
 
 def to_logits(probability: Float[Tensor, "sample ..."]) -> Float[Tensor, "sample ..."]:
-    """Logits of probabilities, with logarithms no smaller than −100, as in PyTorch's binary cross-entropy."""
+    """Return logits of probabilities, with logarithms of at least −100, as in PyTorch's binary cross-entropy."""
     return torch.log(probability).clamp(min=-100.0) - torch.log1p(-probability).clamp(min=-100.0)

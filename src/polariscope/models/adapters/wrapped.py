@@ -1,4 +1,4 @@
-"""A model of two modules or functions from any library."""
+"""Models composed of two modules or functions of any library."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ SECONDS = ("log_variance", "variance", "std")
 
 
 class WrappedModel(AbstractModel):
-    """Make a model of an encoder and a decoder from any library, which all analyses take like one of ours.
+    """Create a model from an encoder and a decoder of any library; all analyses accept it.
 
-    :param encoder: a module or function from a batch of observations to a posterior, in any of the customary forms:
-        ``(mean, log_variance)``, also with a draw behind; a mapping or object that names its parts (mean, mu,
+    :param encoder: a module or function from a batch of observations to a posterior, in any of the common forms:
+        ``(mean, log_variance)``, optionally followed by a draw; a mapping or object that names its parts (mean, mu,
         embedding; log_variance, logvar, log_covariance, variance, std; latent_dist); a normal distribution of PyTorch.
-        Codes of several axes are flattened.
+        Codes with several axes are flattened.
     :param decoder: (default None) a module or function from a batch of latents to observations.
-    :param likelihood: (default "auto") what the decoder returns: "bernoulli" probabilities, "bernoulli-logits",
-        "gaussian" means; auto: probabilities where all are in [0, 1], else means.
+    :param likelihood: (default "auto") meaning of the decoder's outputs: "bernoulli" for probabilities,
+        "bernoulli-logits", "gaussian" for means; "auto" for probabilities if all are in [0, 1], otherwise means.
     :param variance: (default 1) variance of every value, for "gaussian".
-    :param shape: (default: that of the first batch) shape of one observation, without the batch. With it the model is
-        tried at once on a batch of zeros.
-    :param second: (default "log_variance") what the second array of a pair is; or "variance", "std".
+    :param shape: (default: that of the first batch) shape of one observation, without the batch. If it is passed, the
+        model is tested at once on a batch of zeros.
+    :param second: (default "log_variance") meaning of the second array of a pair; or "variance", "std".
     :param prior: (default "isotropic") name of a prior, or a mapping with its options.
-    :param layers: (default: every module without parts) names of the modules that ``compare`` looks at.
-    :param name: (default "wrapped") what reports call it.
+    :param layers: (default: every module without submodules) names of the modules that ``compare`` uses.
+    :param name: (default "wrapped") name of the model in reports.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class WrappedModel(AbstractModel):
                 raise InputError(part, "be a module or a function", got=type(module).__name__)
         check_value("variance", variance, Annotated[float, Gt(0)])
         self.encoder, self.decoder = encoder, decoder
-        # A method belongs to a module, whose device, type and mode count as if it had been given.
+        # A method belongs to a module, whose device, type and mode then count.
         self.owners = nn.ModuleList(
             owner
             for part in (encoder, decoder)
             if isinstance(owner := getattr(part, "__self__", None), nn.Module)
         )
         self.likelihood, self.variance, self.second = likelihood, float(variance), second
-        self._asked = likelihood
+        self._requested_likelihood = likelihood
         self.layers = None if layers is None else tuple(layers)
         self.name = name
         self._notes: dict[str, str] = {}
@@ -92,7 +92,7 @@ class WrappedModel(AbstractModel):
             self._try()
 
     def _try(self) -> None:
-        """Run encoder and decoder once on zeros; what they cannot take is worded."""
+        """Run encoder and decoder once on zeros, and explain errors."""
         part = "encoder"
         try:
             with inference_mode(self):
@@ -103,13 +103,14 @@ class WrappedModel(AbstractModel):
         except InputError:
             raise
         except Exception as error:
-            what = f"observations of shape {self._shape}" if part == "encoder" else "what the encoder returns"
+            inputs = f"observations of shape {self._shape}" if part == "encoder" else "the encoder's output"
+            message = str(error).splitlines()[0] if str(error) else repr(error)
             raise InputError(
-                problem=f"the {part} does not take {what}: {str(error).splitlines()[0] if str(error) else error!r}",
-                remedy=("give the ", Argument("shape"), " of one observation, without the batch"),
+                problem=f"the {part} does not accept {inputs}: {message}",
+                remedy=("pass the ", Argument("shape"), " of one observation, without the batch"),
             ) from error
 
-    # What it is.
+    # Properties
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,8 +128,8 @@ class WrappedModel(AbstractModel):
     def prior(self) -> AbstractPriorModule:  # type: ignore[override]
         if self._prior is None:
             raise InputError(
-                problem="the number of latents is not known before something was encoded",
-                remedy="give a shape",
+                problem="the number of latents is not known before the first batch is encoded",
+                remedy="pass a shape",
             )
         return self._prior
 
@@ -144,12 +145,12 @@ class WrappedModel(AbstractModel):
 
     @property
     def digest(self) -> str:
-        """Hash of the weights and of what is known of the functions: their source or, without one, their name."""
-        settings = [self._asked, self.variance, self.second, str(self._recipe)]
+        """Hash of the weights and of the functions' source code or, if it is not available, their names."""
+        settings = [self._requested_likelihood, self.variance, self.second, str(self._recipe)]
         sources = [_source(part) for part in (self.encoder, self.decoder)]
         return files.digest([settings, sources, files.digest_tensors(self.state_dict())])
 
-    # What it does.
+    # Encoding and decoding
 
     def encode(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
@@ -193,7 +194,7 @@ class WrappedModel(AbstractModel):
         return self._distribution(outputs)
 
     def _distribution(self, outputs: Float[Tensor, "sample *shape"]) -> AbstractLikelihoodDistribution:
-        if self._asked == "auto":
+        if self._requested_likelihood == "auto":
             self._choose_likelihood(bool((outputs >= 0).all() and (outputs <= 1).all()))
         if self.likelihood == "gaussian":
             return GaussianDistribution(outputs, torch.log(torch.full_like(outputs[:1], self.variance)).max())
@@ -201,25 +202,27 @@ class WrappedModel(AbstractModel):
             return BernoulliDistribution(outputs)
         if outputs.min() < 0 or outputs.max() > 1:
             raise InputError(
-                problem="likelihood 'bernoulli' takes the decoder's outputs as probabilities",
+                problem="likelihood 'bernoulli' requires probabilities as outputs of the decoder",
                 got=f"{float(outputs.min()):.3g} to {float(outputs.max()):.3g}",
-                remedy="for logits choose 'bernoulli-logits', else 'gaussian'",
+                remedy="choose 'bernoulli-logits' for logits, otherwise 'gaussian'",
             )
         return BernoulliDistribution(to_logits(outputs))
 
     def _choose_likelihood(self, in_unit_interval: bool) -> None:
-        """Probabilities until an output says otherwise; what was chosen is noted."""
-        chosen = "bernoulli" if in_unit_interval and self.likelihood != "gaussian" else "gaussian"
-        if chosen != self.likelihood:
-            self.likelihood = chosen
-            what = (
-                "in [0, 1], so they are taken as probabilities" if in_unit_interval else "not all in [0, 1]"
+        """Interpret outputs as probabilities until one lies outside [0, 1], and add a note."""
+        selected = "bernoulli" if in_unit_interval and self.likelihood != "gaussian" else "gaussian"
+        if selected != self.likelihood:
+            self.likelihood = selected
+            reason = (
+                "in [0, 1], so they are interpreted as probabilities"
+                if in_unit_interval
+                else "not all in [0, 1]"
             )
-            self._notes["likelihood"] = f"The decoder's outputs are {what}: the likelihood is {chosen}."
+            self._notes["likelihood"] = f"The decoder's outputs are {reason}: the likelihood is {selected}."
 
     @property
     def notes(self) -> list[str]:
-        """What was assumed about the model, one sentence for each assumption."""
+        """Assumptions about the model, one sentence for each."""
         return list(self._notes.values())
 
     def activations(
@@ -229,25 +232,25 @@ class WrappedModel(AbstractModel):
         auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
     ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
         yield "input", x
-        with self._listening("encoder") as heard:
+        with self._recording("encoder") as recorded:
             q = self.encode(x)
-        yield from heard
+        yield from recorded
         yield "mean", q.mean
         yield "variance", q.variance
         z = q.at(noise)
         yield "sampled", z
         if self.decoder is None:
             return
-        with self._listening("decoder") as heard:
+        with self._recording("decoder") as recorded:
             outputs = self.decode(z).mean
-        yield from heard
+        yield from recorded
         if not isinstance(self.decoder, nn.Module):
             yield "decoder/output", outputs
 
-    # Its layers, by name.
+    # Layers
 
-    def _chosen(self, part: str) -> dict[str, nn.Module]:
-        """The modules of a part that are listened to: those named, or all without parts of their own."""
+    def _recorded_modules(self, part: str) -> dict[str, nn.Module]:
+        """Return the modules of a part whose outputs are recorded: the selected ones, or all without submodules."""
         module = getattr(self, part)
         if not isinstance(module, nn.Module):
             return {}
@@ -273,25 +276,25 @@ class WrappedModel(AbstractModel):
             check_word("layer", name, full if is_full else {known.partition("/")[2] for known in full})
 
     @contextlib.contextmanager
-    def _listening(self, part: str) -> Iterator[list[tuple[str, Tensor]]]:
-        """Collects what the chosen modules of a part return, in the order in which they run."""
-        heard: list[tuple[str, Tensor]] = []
+    def _recording(self, part: str) -> Iterator[list[tuple[str, Tensor]]]:
+        """Record the outputs of the selected modules of a part, in the order in which they run."""
+        recorded: list[tuple[str, Tensor]] = []
         counts: dict[str, int] = {}
 
-        def listen(name: str, output: Any) -> None:
+        def record(name: str, output: Any) -> None:
             if isinstance(output, (tuple, list)) and output:
                 output = output[0]
             if isinstance(output, Tensor) and output.ndim > 1:
                 counts[name] = counts.get(name, 0) + 1
                 label = name if counts[name] == 1 else f"{name} ({counts[name]})"
-                heard.append((f"{part}/{label}", output.clone()))  # the next layer may write into it
+                recorded.append((f"{part}/{label}", output.clone()))  # the next layer can change it in place
 
         hooks = [
-            module.register_forward_hook(lambda _, __, output, name=name: listen(name, output))
-            for name, module in self._chosen(part).items()
+            module.register_forward_hook(lambda _, __, output, name=name: record(name, output))
+            for name, module in self._recorded_modules(part).items()
         ]
         try:
-            yield heard
+            yield recorded
         finally:
             for hook in hooks:
                 hook.remove()
@@ -308,20 +311,23 @@ wrap = WrappedModel
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    """The shape of one observation; empty where it is not known yet."""
+    """Return the shape of one observation; empty if it is not known yet."""
     sizes = () if shape is None else (shape,) if isinstance(shape, int | np.integer) else shape
     is_whole = isinstance(sizes, Sequence | np.ndarray) and not isinstance(sizes, str)
     if not is_whole or not all(
         isinstance(size, int | np.integer) and not isinstance(size, bool) and size > 0 for size in sizes
     ):
         raise InputError(
-            "shape", "be whole numbers from 1, without the batch", got=f"{shape!r}", remedy="(1, 64, 64), say"
+            "shape",
+            "be positive integers, without the batch",
+            got=f"{shape!r}",
+            remedy="for example (1, 64, 64)",
         )
     return tuple(int(size) for size in sizes)
 
 
 def _source(part: Any) -> str:
-    """What is known of a function without running it."""
+    """Return the source code of a function, or as much as is known without running it."""
     if part is None or isinstance(part, nn.Module):
         return repr(part)
     cells = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]

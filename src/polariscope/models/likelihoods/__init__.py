@@ -1,4 +1,4 @@
-"""Likelihoods p(x|z): how the decoder's output scores an observation."""
+"""Likelihoods p(x|z): distributions of an observation, from the decoder's output."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ class AbstractLikelihoodDistribution(abc.ABC):
     """p(x|z) for a batch of latents."""
 
     mean: Float[Tensor, "sample *shape"]
-    """What the decoder shows: E[x|z]."""
+    """E[x|z], the decoder's reconstruction."""
 
     @abc.abstractmethod
     def log_density(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
-        """log p(x|z) in nats, summed over pixels and channels."""
+        """Return log p(x|z) in nats, summed over pixels and channels."""
 
     @abc.abstractmethod
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
-        """Draws x ~ p(x|z)."""
+        """Draw x ~ p(x|z)."""
 
     def like(self, x: Float[Tensor, "sample *shape"]) -> AbstractLikelihoodDistribution:
-        """The same, given what observations bring along beside their latents: the size of a sample of counts.
+        """Return the distribution given the size of each observation, for likelihoods of counts.
 
-        ``log_density`` takes it from its argument. Without it, mean and draws have the usual size.
+        ``log_density`` uses the sizes of its argument. Without sizes, mean and draws have the usual size.
 
         :param x: observations, one for each latent.
         """
         return self
 
-    def at(self, columns: Int[Tensor, " chosen"]) -> AbstractLikelihoodDistribution | None:
-        """Return the same for some values of flattened observations; None: residuals cannot be checked.
+    def at(self, columns: Int[Tensor, " column"]) -> AbstractLikelihoodDistribution | None:
+        """Return the distribution of some values of flattened observations; None if residuals cannot be checked.
 
         A distribution that is not None has a ``variance``.
 
-        :param columns: numbers of the values.
+        :param columns: indices of the values.
         """
         return None
 
@@ -63,14 +63,14 @@ class AbstractLikelihoodDistribution(abc.ABC):
         """Return the probability integral transform F(x), uniform for draws x; None for probabilities of 0 and 1.
 
         :param x: observations.
-        :param noise: uniform numbers, by which the steps of a discrete F are filled.
+        :param noise: uniform numbers that randomise within the steps of a discrete F.
         """
         return None
 
 
 @dataclasses.dataclass(frozen=True)
 class Residuals:
-    """Sums over residuals, from which the parameter of a rival likelihood is fitted."""
+    """Sums over residuals, to which the parameter of a rival likelihood is fitted."""
 
     n_values: int
     square: float
@@ -95,60 +95,60 @@ Fitted: TypeAlias = "tuple[float, AbstractLikelihoodDistribution]"
 
 
 class AbstractLikelihood(abc.ABC):
-    """A recipe for the head that turns the decoder's raw output into p(x|z)."""
+    """A recipe for the head that converts the decoder's raw output to p(x|z)."""
 
     needs_unit_interval: bool = False
     needs_counts: bool = False
-    """Whether every value must be a whole number from 0."""
+    """If True, every value must be a non-negative integer."""
 
     @property
     def scale_in_words(self) -> str:
-        """The variance of a value and whether it is learned; empty for a likelihood without."""
+        """The variance of a value and whether it is learned; empty for a likelihood without one."""
         return ""
 
     @classmethod
     def options_for(
         cls,
         data: AbstractDataset,  # noqa: ARG003
-        given: Mapping[str, Any],
+        options: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """The options for these data: those that were given, and those that the data decide, in plain numbers.
+        """Complete the options with those that the data determine, as plain numbers.
 
-        Asked when a training is planned, with an objective that has a rate; what it says is recorded, so a model is
+        This is called when a training is planned, for objectives with a rate. The result is recorded, so a model can be
         loaded without the data.
 
-        :param data: what is trained on.
-        :param given: the options that were given, checked.
+        :param data: the training data.
+        :param options: the checked options of the caller.
         """
-        return dict(given)
+        return dict(options)
 
     def gamma_of(self, head: nn.Module) -> float | None:
-        """The variance γ of every value now, where that is one number; else None.
+        """Return the current variance γ of every value if it is one number, otherwise None.
 
-        :param head: what :meth:`head` made.
+        :param head: the result of :meth:`head`.
         """
         return None
 
     @property
     def learns_one_variance(self) -> bool:
-        """Whether one variance for all values is learned, which then depends on what the latents leave unexplained."""
+        """True if one variance for all values is learned, which then depends on the residual of the latents."""
         return False
 
     @property
     def fixed_variance(self) -> float | None:
-        """The variance of every value, where that is one number and not learned; else None."""
+        """The variance of every value if it is one fixed number, otherwise None."""
         return None
 
     @property
     def rival(self) -> str:
-        """Name of a likelihood that fits better if residuals are other than this one allows; empty if there is none."""
+        """Name of a likelihood that fits better if the residuals do not match this one; empty if there is none."""
         return ""
 
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:  # noqa: ARG003
-        """Return the likelihood with these means, and one parameter fitted to residuals; None if that is not known.
+        """Return the likelihood with these means and one parameter fitted to residuals; None if not implemented.
 
-        :param mean: means of values, by another model; outside of what this likelihood allows they are moved into it.
+        :param mean: means of values from another model, clipped to the range of this likelihood.
         :param residuals: sums over all residuals.
         """
         return None
@@ -156,18 +156,18 @@ class AbstractLikelihood(abc.ABC):
     @property
     @abc.abstractmethod
     def n_parameters(self) -> int:
-        """How many raw outputs per value of the observation."""
+        """Number of raw outputs per value of the observation."""
 
     @abc.abstractmethod
     def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> nn.Module:
-        """Module from raw outputs ``(sample, n_parameters · channel, …)`` to a likelihood distribution.
+        """Build a module from raw outputs ``(sample, n_parameters · channel, …)`` to a likelihood distribution.
 
         :param shape: (default: any) shape of one observation, for heads with a weight for each value.
-        :param data: (default None: weights will be read) what is trained on, for heads that start from it.
+        :param data: (default None: weights will be loaded) training data, for heads that are initialised from it.
         """
 
     def encoder_input(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
-        """What the encoder sees of observations: mostly they themselves.
+        """Return the encoder's input for observations, by default the observations themselves.
 
         :param x: a batch of observations.
         """

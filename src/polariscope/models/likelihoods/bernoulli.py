@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BernoulliDistribution(AbstractLikelihoodDistribution):
-    """Independent pixels with the given logits."""
+    """Independent pixels with these logits."""
 
     logits: Float[Tensor, "sample *shape"]
 
@@ -35,7 +35,7 @@ class BernoulliDistribution(AbstractLikelihoodDistribution):
         losses = nn.functional.binary_cross_entropy_with_logits(self.logits, x, reduction="none")
         return -losses.flatten(1).sum(1)
 
-    def at(self, columns: Int[Tensor, " chosen"]) -> BernoulliDistribution:
+    def at(self, columns: Int[Tensor, " column"]) -> BernoulliDistribution:
         return BernoulliDistribution(self.logits.flatten(1)[:, columns])
 
     @property
@@ -47,7 +47,7 @@ class BernoulliDistribution(AbstractLikelihoodDistribution):
 
 
 class BernoulliHead(nn.Module):
-    """Raw outputs are logits."""
+    """A head whose raw outputs are logits."""
 
     def forward(self, raw: Float[Tensor, "sample *shape"]) -> BernoulliDistribution:
         return BernoulliDistribution(raw)
@@ -60,8 +60,8 @@ class BernoulliLikelihood(AbstractLikelihood):
 
     .. math:: \log p(x|z) = \sum_p x_p \log \pi_p + (1 - x_p) \log(1 - \pi_p), \quad \pi = \mathrm{sigmoid}(\ell)
 
-    The literature's likelihood for every image dataset, colour ones included (bonheme2023 Tabs A.1, C.1, D.1);
-    for grey values its minimum is the entropy of the data, not 0.
+    This is the likelihood of the literature for every image dataset, including colour (bonheme2023 Tabs A.1, C.1, D.1).
+    For grey values its minimum is the entropy of the data, not 0.
     """
 
     needs_unit_interval = True
@@ -72,7 +72,7 @@ class BernoulliLikelihood(AbstractLikelihood):
 
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:  # noqa: ARG003
-        """Return it with these means, moved to between 0.01 and 0.99; it has no other parameter."""
+        """Return the likelihood with these means, clipped to 0.01 … 0.99; it has no other parameter."""
         return 0.0, BernoulliDistribution(torch.logit(mean.clamp(0.01, 0.99)))
 
     def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> BernoulliHead:

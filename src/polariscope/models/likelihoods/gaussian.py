@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 START = 0.1
-"""Where a learned variance starts, relative to the mean variance of the features."""
+"""Initial value of a learned variance, relative to the mean variance of the features."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GaussianDistribution(AbstractLikelihoodDistribution):
-    """Independent values N(mean, exp log_variance); the log-variance is one number or one per value."""
+    """Independent values N(mean, exp log_variance), with a log-variance shared by all values or for each value."""
 
     mean: Float[Tensor, "sample *shape"]
     log_variance: Float[Tensor, "..."]
@@ -42,7 +42,7 @@ class GaussianDistribution(AbstractLikelihoodDistribution):
         log_variances = self.log_variance.expand_as(x).flatten(1).sum(1)
         return -0.5 * (self.mean[0].numel() * math.log(2 * math.pi) + log_variances + square)
 
-    def at(self, columns: Int[Tensor, " chosen"]) -> GaussianDistribution:
+    def at(self, columns: Int[Tensor, " column"]) -> GaussianDistribution:
         log_variance = self.log_variance
         if log_variance.ndim:
             log_variance = log_variance.expand_as(self.mean).flatten(1)[:, columns]
@@ -65,7 +65,7 @@ class GaussianDistribution(AbstractLikelihoodDistribution):
 
 
 class SharedVarianceHead(nn.Module):
-    """Raw outputs are means; one variance for all values, fixed or trained."""
+    """A head whose raw outputs are means, with one fixed or trained variance for all values."""
 
     log_variance: Tensor
 
@@ -82,16 +82,16 @@ class SharedVarianceHead(nn.Module):
 
 
 PACE = 10.0
-"""How many times further than a weight log γ moves in a step of Adam. At a learning rate of 1e-3 it takes 230 steps to
-a tenth, and hovers within about 1 % in the end. Saved models depend on it: another pace needs another head."""
+"""Ratio of the movement of log γ to that of a weight in a step of Adam. At a learning rate of 1e-3, γ needs 230 steps
+to fall to a tenth, and finally fluctuates by about 1 %. Saved models depend on it: another pace needs another head."""
 
 
 class FlooredVarianceHead(nn.Module):
-    r"""Raw outputs are means; one variance for all values, trained, that stays above a floor.
+    r"""A head whose raw outputs are means, with one trained variance for all values that stays above a floor.
 
     .. math:: \gamma = \mathrm{floor} + (\mathrm{start} - \mathrm{floor})\, e^{10 \theta}
 
-    with the trained number θ, which starts at 0. The derivative is never 0, so γ can leave the floor again.
+    with the trained number θ, initially 0. The derivative is never 0, so γ can leave the floor again.
     """
 
     floor: Tensor
@@ -116,10 +116,10 @@ SMALLEST_SCALE = 1e-3
 
 
 class ValueVarianceHead(nn.Module):
-    """Raw outputs are means and pre-scales: the scale of each value is softplus(raw + offset) + 10⁻³.
+    """A head whose raw outputs are means and pre-scales: the scale of each value is softplus(raw + offset) + 10⁻³.
 
-    The offset makes a raw output of 0 the starting variance; the floor keeps a value that the decoder predicts
-    exactly from an infinite density.
+    With the offset, a raw output of 0 gives the initial variance. The floor prevents an infinite density of values that
+    the decoder predicts exactly.
     """
 
     def __init__(self, variance: float) -> None:
@@ -137,27 +137,27 @@ class ValueVarianceHead(nn.Module):
 @likelihood("gaussian")
 @dataclasses.dataclass(frozen=True)
 class GaussianLikelihood(AbstractLikelihood):
-    r"""Square error in nats: independent values around the decoder's output.
+    r"""Squared error in nats: independent values around the decoder's output.
 
     .. math:: -\log p(x|z) = \tfrac12 \left( m \log 2\pi\gamma + \|x - f(z)\|^2 / \gamma \right)
 
-    for m values and variance γ (bonheme2023 Eq. 4.3). A plain sum of squares is γ = ½, half of it γ = 1: state
-    γ beside every β, since only β·γ counts against the variance of the data.
+    for m values and variance γ (bonheme2023 Eq. 4.3). A plain sum of squares is γ = ½, half of it γ = 1. Report γ with
+    every β, since only β·γ is compared with the variance of the data.
 
-    Where an objective with a rate is trained on data that need not lie in [0, 1], and neither ``variance`` nor
-    ``learned`` is given, γ is learned, one number for all values: it ends at the mean square error (Rybkin et al.,
-    Simple and Effective VAE Training with Calibrated Decoders, rybkin2021), as the noise of probabilistic PCA does
-    (lucas2019). It then starts from a tenth of the mean variance of the features, so it does not hide what is to be
-    learned, and has a floor at 1e-4 of that: an error of 1 % of a feature's deviation counts as none.
+    If an objective with a rate is trained on data outside [0, 1], and neither ``variance`` nor ``learned`` is passed, γ
+    is learned as one number for all values. It converges to the mean squared error (Rybkin et al., Simple and Effective
+    VAE Training with Calibrated Decoders, rybkin2021), like the noise of probabilistic PCA (lucas2019). It starts at a
+    tenth of the mean variance of the features, so the initial noise does not hide the signal. Its floor is 1e-4 of the
+    mean variance: an error of 1 % of a feature's standard deviation counts as none.
     """
 
     variance: Annotated[float, Gt(0)] = 1.0
-    """Variance γ of every value; the starting point when it is learned."""
+    """Variance γ of every value; the initial value if it is learned."""
     learned: Literal["no", "shared", "per-value"] = "no"
-    """Whether γ is trained: not at all, one number for all values, or a decoder output for each value."""
+    """Kind of training of γ: not trained, one number for all values, or a decoder output for each value."""
     floor: Annotated[float, Gt(0)] | None = option(None, since="0.2", absent=None)
-    """Lowest γ, where one number is learned; with it log γ moves ten times as fast as a weight. None: it moves like any
-    weight and has no floor, as in models from before there was one."""
+    """Lower bound of γ if one number is learned; log γ then moves ten times as fast as a weight. None: γ moves like any
+    weight and has no floor, as in earlier versions."""
 
     def __post_init__(self) -> None:
         if self.floor is not None and self.learned != "shared":
@@ -169,13 +169,13 @@ class GaussianLikelihood(AbstractLikelihood):
         if self.floor is not None and not self.floor < self.variance:
             raise InputError(
                 "floor",
-                ("be below ", Argument("variance"), ", from which it starts"),
+                ("be below ", Argument("variance"), ", its initial value"),
                 got=f"{self.floor:g} and {self.variance:g}",
             )
         if self.learned == "per-value" and not self.variance > SMALLEST_SCALE**2:
             raise InputError(
                 "variance",
-                f"exceed {SMALLEST_SCALE**2:g} when it is learned per value",
+                f"exceed {SMALLEST_SCALE**2:g} if it is learned per value",
                 got=self.variance,
                 remedy="that is its floor",
             )
@@ -189,36 +189,36 @@ class GaussianLikelihood(AbstractLikelihood):
         return f"variance of the likelihood learned, {shared}, from {self.variance:g}{floor}"
 
     @classmethod
-    def options_for(cls, data: AbstractDataset, given: Mapping[str, Any]) -> dict[str, Any]:
-        """γ learned, from a tenth of the features' mean variance down to 1e-4 of it, unless it was said otherwise.
+    def options_for(cls, data: AbstractDataset, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Learn γ from a tenth of the features' mean variance down to 1e-4 of it, unless options were passed.
 
-        :param data: what is trained on.
-        :param given: the options that were given, checked.
+        :param data: the training data.
+        :param options: the checked options of the caller.
         """
         from polariscope.analysis.theory import FLOOR
         from polariscope.data.streamed_statistics import mean_variance
         from polariscope.numerics.rounding import significant
 
-        learned = given.get("learned", "no" if "variance" in given else "shared")
+        learned = options.get("learned", "no" if "variance" in options else "shared")
         if learned != "shared" or data.is_unit_interval:
-            return dict(given)
-        usual = mean_variance(data)
-        start = given.get("variance", significant(START * usual))
+            return dict(options)
+        data_variance = mean_variance(data)
+        start = options.get("variance", significant(START * data_variance))
         return {
             "learned": "shared",
             "variance": start,
-            "floor": significant(min(FLOOR * usual, start / 10)),
-            **given,
+            "floor": significant(min(FLOOR * data_variance, start / 10)),
+            **options,
         }
 
     @property
     def rival(self) -> str:
-        """The same with another variance, if γ is fixed."""
+        """The same likelihood with another variance, if γ is fixed."""
         return "" if self.fixed_variance is None else "gaussian"
 
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:
-        """Return it with the variance of the residuals."""
+        """Return the likelihood with the variance of the residuals."""
         variance = residuals.square / residuals.n_values
         return (
             (variance, GaussianDistribution(mean, torch.tensor(math.log(variance)).to(mean)))
@@ -246,9 +246,9 @@ class GaussianLikelihood(AbstractLikelihood):
         return SharedVarianceHead(self.variance, learned=self.learned == "shared")
 
     def gamma_of(self, head: nn.Module) -> float | None:
-        """γ now, unless every value has one of its own.
+        """Return the current γ; None if every value has its own.
 
-        :param head: what :meth:`head` made.
+        :param head: the result of :meth:`head`.
         """
         if not isinstance(head, FlooredVarianceHead | SharedVarianceHead):
             return None

@@ -25,35 +25,35 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 NEARLY_POISSON = 1e6
-"""Dispersion from which counts are as good as Poisson."""
+"""Dispersion from which counts are practically Poisson."""
 LARGE = 16.0
-"""Dispersion from which log Γ is taken from Stirling's series, whose rest is then below 10⁻¹¹."""
+"""Dispersion from which log Γ is computed by Stirling's series, whose remainder is then below 10⁻¹¹."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NegativeBinomialDistribution(AbstractCountDistribution):
-    """Independent counts of variance μ + μ²/θ."""
+    """Independent counts with variance μ + μ²/θ."""
 
     log_dispersion: Float[Tensor, "..."] = dataclasses.field(kw_only=True)
-    """log θ, one for all values or one for each feature."""
+    """log θ, shared by all values or for each feature."""
 
     def log_density(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
         log_mean = self.of_observations(x)
         log_theta = self.log_dispersion.expand_as(log_mean)
         log_ratio = log_mean - log_theta
-        # θ log(θ/(θ + μ)) and x log(μ/(θ + μ)) from μ/θ: neither overflows nor cancels.
+        # θ log(θ/(θ + μ)) and x log(μ/(θ + μ)) computed from μ/θ neither overflow nor cancel.
         never = -torch.exp(log_theta) * nn.functional.softplus(log_ratio)
         counted = x * nn.functional.logsigmoid(log_ratio)
         ways = log_rising(torch.exp(log_theta), x) - torch.lgamma(x + 1)
         return (ways + never + counted).flatten(1).sum(1)
 
-    def at(self, columns: Int[Tensor, " chosen"]) -> NegativeBinomialDistribution:
-        chosen = super().at(columns)
-        assert isinstance(chosen, NegativeBinomialDistribution)
+    def at(self, columns: Int[Tensor, " column"]) -> NegativeBinomialDistribution:
+        selected = super().at(columns)
+        assert isinstance(selected, NegativeBinomialDistribution)
         if not self.log_dispersion.ndim:
-            return chosen
+            return selected
         per_value = self.log_dispersion.expand_as(self.log_share).flatten(1)[:, columns]
-        return dataclasses.replace(chosen, log_dispersion=per_value)
+        return dataclasses.replace(selected, log_dispersion=per_value)
 
     @property
     def variance(self) -> Float[Tensor, "sample *shape"]:
@@ -67,7 +67,7 @@ class NegativeBinomialDistribution(AbstractCountDistribution):
         return np.where(x < 0, 0.0, special.betainc(theta, np.maximum(x, 0) + 1, theta / (theta + mean)))
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
-        """A Poisson count whose rate is drawn from a gamma distribution of shape θ and mean μ."""
+        """Draw a Poisson count whose rate is drawn from a gamma distribution of shape θ and mean μ."""
         mean = self.mean.detach()
         theta = torch.exp(self.log_dispersion.detach()).expand_as(mean).contiguous()
         rate = torch._standard_gamma(theta, generator=generator) * mean / theta
@@ -75,13 +75,13 @@ class NegativeBinomialDistribution(AbstractCountDistribution):
 
 
 def log_rising(theta: Float[Tensor, "*shape"], x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    r"""log Γ(θ + x) − log Γ(θ), also where θ is so large that the two cancel.
+    r"""Return log Γ(θ + x) − log Γ(θ), without cancellation if θ is large.
 
-    For large θ by Stirling's series: x log(θ + x) + (θ − ½) log(1 + x/θ) − x + s(θ + x) − s(θ), with s(u) = 1/12u −
-    1/360u³ + 1/1260u⁵.
+    For large θ Stirling's series is used: x log(θ + x) + (θ − ½) log(1 + x/θ) − x + s(θ + x) − s(θ), with
+    s(u) = 1/12u − 1/360u³ + 1/1260u⁵.
 
     :param theta: θ, positive.
-    :param x: x, from 0.
+    :param x: x, at least 0.
     """
     large = theta.clamp(min=LARGE)
     total = large + x
@@ -97,7 +97,7 @@ def _rest(u: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 class NegativeBinomialHead(CountHead):
-    """Raw outputs are logits of proportions, or logarithms of rates; θ is fixed or trained."""
+    """A head whose raw outputs are logits of proportions, or logarithms of rates; θ is fixed or trained."""
 
     log_dispersion: Tensor
 
@@ -120,28 +120,27 @@ class NegativeBinomialHead(CountHead):
 @likelihood("negative-binomial")
 @dataclasses.dataclass(frozen=True)
 class NegativeBinomialLikelihood(AbstractCountLikelihood):
-    r"""Counts that vary more than chance: a Poisson count whose rate varies too, by a gamma distribution.
+    r"""Overdispersed counts: Poisson counts whose rate varies, too, by a gamma distribution.
 
     .. math:: x_p \sim \mathrm{NB}(\mu_p = \ell \rho_p, \theta_p), \quad \rho = \mathrm{softmax}(f(z)), \quad
         \log p(x|z, \ell) = \sum_p \log \frac{\Gamma(x_p + \theta_p)}{\Gamma(\theta_p)\, x_p!}
         + \theta_p \log \frac{\theta_p}{\theta_p + \mu_p} + x_p \log \frac{\mu_p}{\theta_p + \mu_p}
 
-    with variance μ + μ²/θ: the larger the dispersion θ, the nearer to Poisson. ℓ is the size of the sample. By
-    default it is its total, ℓ = Σₚ xₚ, so the latents describe proportions and not how much was counted; the
-    density is then that of x given its total. An empty sample has ℓ = 1. The mean that is shown and draws have the
-    usual size, the median total of the data; reconstructions have that of their observation. The encoder sees log(1
-    + x).
+    with variance μ + μ²/θ: a larger dispersion θ is nearer to Poisson. ℓ is the size of the sample. By default it is
+    the sample's total, ℓ = Σₚ xₚ, so the latents describe proportions and not totals; the density is then that of x
+    given its total. An empty sample has ℓ = 1. The decoder's mean and draws have the usual size, the median total of
+    the data; reconstructions have the size of their observation. The encoder's input is log(1 + x).
 
-    Reference: Lopez et al., Deep generative modeling for single-cell transcriptomics (lopez2018), with sizes
-    observed and without zero inflation. Ours: θ starts at 1.
+    Reference: Lopez et al., Deep generative modeling for single-cell transcriptomics (lopez2018), with observed sizes
+    and without zero inflation. Difference: θ starts at 1.
     """
 
     dispersion: Annotated[float, Gt(0)] = 1.0
-    """Dispersion θ; the starting point when it is learned."""
+    """Dispersion θ; the initial value if it is learned."""
     learned: Literal["no", "shared", "per-feature"] = "per-feature"
-    """Whether θ is trained: not at all, one number for all values, or one for each feature."""
+    """Kind of training of θ: not trained, one number for all values, or one for each feature."""
     size_factor: SizeFactor = "total"
-    """The size ℓ of a sample: its total; or none, where the decoder gives rates, exp f(z) times the usual mean."""
+    """Size ℓ of a sample: "total" for its total; "none" for a decoder of rates, exp f(z) times the usual mean."""
 
     @property
     def scale_in_words(self) -> str:
@@ -152,13 +151,13 @@ class NegativeBinomialLikelihood(AbstractCountLikelihood):
 
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:
-        """Return it with θ = Σ μ² / Σ ((x − μ)² − μ); residuals that do not exceed the means are Poisson's."""
+        """Return the likelihood with θ = Σ μ² / Σ ((x − μ)² − μ), practically Poisson without overdispersion."""
         excess = max(residuals.square - residuals.mean, residuals.mean_square / NEARLY_POISSON)
         theta = residuals.mean_square / excess if excess else NEARLY_POISSON
-        one = torch.ones_like(mean[0, 0])
-        log_dispersion = torch.full_like(one, math.log(theta))
+        unit = torch.ones_like(mean[0, 0])
+        log_dispersion = torch.full_like(unit, math.log(theta))
         return theta, NegativeBinomialDistribution(
-            log_means(mean), one, has_sizes=False, log_dispersion=log_dispersion
+            log_means(mean), unit, has_sizes=False, log_dispersion=log_dispersion
         )
 
     def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> NegativeBinomialHead:

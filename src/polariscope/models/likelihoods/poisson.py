@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PoissonDistribution(AbstractCountDistribution):
-    """Independent counts whose variance is their mean."""
+    """Independent counts whose variance equals their mean."""
 
     def log_density(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
         log_mean = self.of_observations(x)
@@ -46,7 +46,7 @@ class PoissonDistribution(AbstractCountDistribution):
 
 
 class PoissonHead(CountHead):
-    """Raw outputs are logits of proportions, or logarithms of rates."""
+    """A head whose raw outputs are logits of proportions, or logarithms of rates."""
 
     def forward(self, raw: Float[Tensor, "sample *shape"]) -> PoissonDistribution:
         return PoissonDistribution(*self.shares(raw), has_sizes=self.has_sizes)
@@ -55,31 +55,31 @@ class PoissonHead(CountHead):
 @likelihood("poisson")
 @dataclasses.dataclass(frozen=True)
 class PoissonLikelihood(AbstractCountLikelihood):
-    r"""Counts that vary no more than chance: the mean of each is also its variance.
+    r"""Counts without overdispersion: the variance of each equals its mean.
 
     .. math:: x_p \sim \mathrm{Poisson}(\ell \rho_p), \quad \rho = \mathrm{softmax}(f(z)), \quad
         \log p(x|z, \ell) = \sum_p x_p \log \ell\rho_p - \ell\rho_p - \log x_p!
 
-    with ℓ the size of the sample. By default it is its total, ℓ = Σₚ xₚ, so the latents describe proportions and
-    not how much was counted; the density is then that of x given its total. An empty sample has ℓ = 1. The mean
-    that is shown and draws have the usual size, the median total of the data; reconstructions have that of their
-    observation. The encoder sees log(1 + x). Real counts mostly vary more: see negative-binomial.
+    with the size ℓ of the sample. By default it is the sample's total, ℓ = Σₚ xₚ, so the latents describe proportions
+    and not totals; the density is then that of x given its total. An empty sample has ℓ = 1. The decoder's mean and
+    draws have the usual size, the median total of the data; reconstructions have the size of their observation. The
+    encoder's input is log(1 + x). Real counts mostly vary more: see negative-binomial.
 
     Reference: Lopez et al., Deep generative modeling for single-cell transcriptomics (lopez2018), for sizes,
     softmax and log(1 + x).
     """
 
     size_factor: SizeFactor = "total"
-    """The size ℓ of a sample: its total; or none, where the decoder gives rates, exp f(z) times the usual mean."""
+    """Size ℓ of a sample: "total" for its total; "none" for a decoder of rates, exp f(z) times the usual mean."""
 
     @property
     def rival(self) -> str:
-        """Counts that vary more."""
+        """The likelihood of overdispersed counts."""
         return "negative-binomial"
 
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:  # noqa: ARG003
-        """Return it with these means; it has no other parameter."""
+        """Return the likelihood with these means; it has no other parameter."""
         return 0.0, PoissonDistribution(log_means(mean), torch.ones_like(mean[0, 0]), has_sizes=False)
 
     def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> PoissonHead:

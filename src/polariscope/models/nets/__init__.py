@@ -1,8 +1,8 @@
-"""Networks: a trunk that reads observations and a trunk that writes them.
+"""Networks: an encoder trunk and a decoder trunk.
 
-An encoder trunk turns observations into features, from which a posterior head makes a distribution; a decoder
-trunk turns latents into raw outputs, from which a likelihood head makes one. Each child of a trunk is one
-layer with its non-linearity, so its output is the activation that the literature compares.
+An encoder trunk maps observations to features, from which a posterior head computes a distribution. A decoder trunk
+maps latents to raw outputs, from which a likelihood head computes a distribution. Each child of a trunk is one layer
+with its non-linearity, so its output is the activation that the literature compares.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Trunk(nn.Module):
     def activations(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
     ) -> Iterator[Float[Tensor, "sample ..."]]:
-        """Output of each layer. An auxiliary variable joins the features where they are flattened."""
+        """Yield the output of each layer. An auxiliary variable is concatenated to the flattened features."""
         for layer in self.layers:
             x = layer(x)
             if auxiliary is not None and isinstance(layer, nn.Flatten):
@@ -52,38 +52,36 @@ class AbstractNet(abc.ABC):
     """A recipe for the two trunks; its dataclass fields are the architecture's options."""
 
     sizing_rate: ClassVar[float | None] = None
-    """Learning rate at which sizing trains it; None: by the data."""
+    """Learning rate for sizing; None if it depends on the data."""
 
-    def check(self, shape: tuple[int, ...]) -> None:  # noqa: B027 (most take any shape)
-        """Refuse observations of a shape that the architecture cannot take.
+    def check(self, shape: tuple[int, ...]) -> None:  # noqa: B027 (most accept any shape)
+        """Raise an error if the architecture does not support the shape of the observations.
 
         :param shape: shape of one observation.
         """
 
     @abc.abstractmethod
     def encoder(self, shape: tuple[int, ...], n_auxiliary: int = 0) -> Trunk:
-        """Trunk from observations of ``shape`` to a flat vector of ``out_features``.
+        """Build the trunk from observations of ``shape`` to a flat vector of ``out_features``.
 
-        The layer after the flattening one is wider by ``n_auxiliary``, for an auxiliary variable that joins there.
+        The layer after the flattening one is wider by ``n_auxiliary``, for an auxiliary variable that is concatenated.
 
         :param shape: shape of one observation.
-        :param n_auxiliary: (default 0: there is none) width of the auxiliary variable.
+        :param n_auxiliary: (default 0) width of the auxiliary variable; 0 if there is none.
         """
 
     @abc.abstractmethod
     def decoder(self, n_latents: int, shape: tuple[int, ...], n_parameters: int) -> Trunk:
-        """Trunk from latents to raw outputs of shape ``(n_parameters · channel, …)``.
-
-        ``n_parameters`` is how many numbers per value the likelihood needs (two for a mean and a scale).
+        """Build the trunk from latents to raw outputs of shape ``(n_parameters · channel, …)``.
 
         :param n_latents: number of latent variables.
         :param shape: shape of one observation.
-        :param n_parameters: numbers per value that the likelihood needs.
+        :param n_parameters: numbers per value that the likelihood requires (two for a mean and a scale).
         """
 
 
 def output_layer(n_in: int, shape: tuple[int, ...], n_parameters: int) -> nn.Module:
-    """Affine map to raw outputs of the observation's shape, without non-linearity."""
+    """Return an affine map to raw outputs of the observation's shape, without non-linearity."""
     out = (n_parameters * shape[0], *shape[1:])
     return nn.Sequential(nn.Linear(n_in, math.prod(out)), nn.Unflatten(1, out))
 
@@ -91,12 +89,12 @@ def output_layer(n_in: int, shape: tuple[int, ...], n_parameters: int) -> nn.Mod
 def initialise(module: nn.Module, how: Initialisation, generator: torch.Generator) -> None:
     """Draw every weight of ``module`` from ``generator``, in the order of its modules.
 
-    * ``glorot``: uniform on ±√(6 / (fan_in + fan_out)), biases 0: the default of the TensorFlow layers with
-      which the published models (locatello2019, bonheme2023) were trained, and ours.
+    * ``glorot``: uniform on ±√(6 / (fan_in + fan_out)), biases 0. This is the default, as in the TensorFlow layers with
+      which the published models (locatello2019, bonheme2023) were trained.
     * ``kaiming``: normal with std √(2 / fan_in), biases 0 (mushom2020).
-    * ``torch``: uniform on ±1/√fan_in, biases too: PyTorch's own default.
+    * ``torch``: weights and biases uniform on ±1/√fan_in, the default of PyTorch.
 
-    fan_in is inputs · kernel area; for a transposed convolution PyTorch takes outputs · kernel area.
+    fan_in is inputs · kernel area; for a transposed convolution PyTorch uses outputs · kernel area.
     """
     for layer in module.modules():
         if not isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)):

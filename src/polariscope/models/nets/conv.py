@@ -14,22 +14,22 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.models.nets import AbstractNet, Trunk, net
 from polariscope.models.nets.support.thin import ThinConvTranspose2d
 
-SMALLEST = 16
-"""Fewest pixels of a side: four halvings leave one."""
+MIN_SIDE = 16
+"""Minimum height and width in pixels: four halvings leave one."""
 
 
 def takes(shape: tuple[int, ...]) -> bool:
-    """Whether the network takes observations of this shape: images of 16 pixels or more on either side.
+    """Return whether the network supports observations of this shape: images of at least 16 × 16 pixels.
 
     >>> takes((1, 28, 28)), takes((3, 8, 64)), takes((100,))
     (True, False, False)
     """
-    return len(shape) == 3 and min(shape[1:]) >= SMALLEST
+    return len(shape) == 3 and min(shape[1:]) >= MIN_SIDE
 
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """How many rows and columns go around an image to make its sides multiples of 16; the odd one after it."""
+    """Padding that makes the sides of an image multiples of 16; an odd row or column is added at the end."""
 
     left: int
     right: int
@@ -38,9 +38,9 @@ class Frame:
 
     @staticmethod
     def of(shape: tuple[int, ...]) -> Frame:
-        """The frame of images of this shape."""
-        above, beside = (-side % 16 for side in shape[1:])
-        return Frame(beside // 2, beside - beside // 2, above // 2, above - above // 2)
+        """Return the padding of images of this shape."""
+        rows, columns = (-side % 16 for side in shape[1:])
+        return Frame(columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)
 
     @property
     def is_empty(self) -> bool:
@@ -48,7 +48,7 @@ class Frame:
 
 
 class Crop(nn.Module):
-    """Takes a frame off again: the pixels that remain are those of the image."""
+    """A layer that removes the padding, so only the pixels of the image remain."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__()
@@ -66,14 +66,14 @@ class Crop(nn.Module):
 class ConvNet(AbstractNet):
     """Four stride-2 convolutions and a layer of 256, mirrored by four transposed convolutions.
 
-    The network of higgins2017 and locatello2019, bonheme2023 Tabs A.2, C.3 and D.2, for images of any channel count
-    and any height and width from 16. Sides that 16 does not divide are framed inside the network: the encoder
-    repeats the pixels of the border, which adds no edge where there is none; the decoder's output is cropped, so
-    the likelihood sees the real pixels only and nothing is learned about the others. Encoder layers 1–4 are the
-    convolutions (4×4, 4×4, k×k, k×k), 5 flattens, 6 is the layer of 256. Decoder layers 1–2 are fully connected
-    (256, then the 4×4×64 map at 64×64), 3–6 the transposed convolutions; the last has no activation (the printed
-    ReLU would forbid p < ½). For 64×64×1 and 10 latents, heads included: 309,204 parameters in the encoder (382,932
-    with k = 4) and 381,313 in the decoder.
+    This is the network of higgins2017 and locatello2019, bonheme2023 Tabs A.2, C.3 and D.2, for images with any number
+    of channels and any height and width from 16. If 16 does not divide a side, the image is padded inside the network.
+    The encoder repeats the border pixels, which adds no artificial edge. The decoder's output is cropped, so the
+    likelihood includes only the real pixels. Encoder layers 1–4 are the convolutions (4×4, 4×4, k×k, k×k), 5 flattens,
+    6 is the layer of 256. Decoder layers 1–2 are fully connected (256, then the 4×4×64 map at 64×64), 3–6 are the
+    transposed convolutions. The last has no activation (the printed ReLU would exclude p < ½). For 64×64×1 and 10
+    latents, including heads, there are 309,204 parameters in the encoder (382,932 with k = 4) and 381,313 in the
+    decoder.
     """
 
     kernel34: Literal[2, 4] = 2
@@ -82,13 +82,13 @@ class ConvNet(AbstractNet):
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3:
             raise InputError(
-                problem="net 'conv' needs images",
+                problem="net 'conv' requires images",
                 got=f"flat rows of {shape[0]} features",
                 remedy=("use ", Argument("net", "mlp")),
             )
         if not takes(shape):
             raise InputError(
-                problem=f"net 'conv' needs images of at least {SMALLEST} × {SMALLEST} pixels",
+                problem=f"net 'conv' requires images of at least {MIN_SIDE} × {MIN_SIDE} pixels",
                 got=f"{shape[1]} × {shape[2]}",
                 remedy=("resize the images or use ", Argument("net", "mlp")),
             )

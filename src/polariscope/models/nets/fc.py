@@ -18,9 +18,9 @@ from polariscope.models.nets.mlp import dense_layers
 class FcNet(AbstractNet):
     """Encoder 1200–1200 with ReLU, decoder 1200–1200–1200 with tanh and a linear output.
 
-    bonheme2023 Tabs C.4 and D.3 print a first decoder layer of 256 and no output layer; the authors' code,
-    which we follow, has 1200 ×3 and an output layer. For 64×64×1 images and 10 latents: 6.38 M parameters in
-    the encoder and 7.81 M in the decoder, heads included.
+    bonheme2023 Tabs C.4 and D.3 print a first decoder layer of 256 and no output layer. The authors' code, which is
+    followed here, has 1200 ×3 and an output layer. For 64×64×1 images and 10 latents there are 6.38 M parameters in
+    the encoder and 7.81 M in the decoder, including heads.
     """
 
     width: Annotated[int, Ge(1)] = 1200

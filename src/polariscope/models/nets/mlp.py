@@ -1,4 +1,4 @@
-"""Fully connected network of chosen widths."""
+"""Fully connected network with configurable widths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 def dense_layers(n_in: int, widths: tuple[int, ...], activation: Activation) -> list[nn.Module]:
-    """Affine maps of the given widths, each followed by the non-linearity."""
+    """Return affine maps of these widths, each followed by the non-linearity."""
     sizes = [n_in, *widths]
     return [nn.Sequential(nn.Linear(a, b), ACTIVATIONS[activation]()) for a, b in pairwise(sizes)]
 
@@ -30,12 +30,12 @@ def dense_layers(n_in: int, widths: tuple[int, ...], activation: Activation) -> 
 @net("mlp")
 @dataclasses.dataclass(frozen=True)
 class MlpNet(AbstractNet):
-    """Hidden layers of given widths, biases everywhere, non-linearities on hidden layers only (zietlow2022)."""
+    """Hidden layers of configurable widths, biases, and non-linearities on hidden layers only (zietlow2022)."""
 
     encoder_widths: tuple[Annotated[int, Ge(1)], ...] = (60, 40, 20)
     """Widths of the encoder's hidden layers, from the data to the latents."""
     decoder_widths: tuple[Annotated[int, Ge(1)], ...] = (60, 40, 20)
-    """Widths of the decoder's hidden layers, from the latents to the data (printed so in zietlow2022 Tab. 3.1)."""
+    """Widths of the decoder's hidden layers, from the latents to the data (in this order in zietlow2022 Tab. 3.1)."""
     activation: Activation = "tanh"
     """Non-linearity of the hidden layers."""
 
@@ -51,17 +51,17 @@ class MlpNet(AbstractNet):
 
 
 def for_table(n_samples: int, *, is_discrete: bool = False) -> dict[str, Any]:
-    """Two hidden layers with one unit for every 16 samples, from 16 to 128: small tables are soon learnt by heart.
+    """Return two hidden layers with one unit for every 16 samples, from 16 to 128, to avoid overfitting small tables.
 
-    Tables of counts, or of 0 and 1, get 128 units whatever their size: narrower networks with such a likelihood stay at
-    the plateau where no latent is in use (docs/likelihoods.md).
+    Tables of counts, or of 0 and 1, get 128 units at any size: narrower networks with such a likelihood stay at the
+    plateau at which no latent is in use (docs/likelihoods.md).
 
-    Chosen by the held-out log-density of five of scikit-learn's tables, where it is never below that of
-    probabilistic PCA with as many latents; two layers of 128 are below it on the three with few hundred samples.
-    The printed decoder ends in 20 units, which ten directions need twice over (a rectifier passes one sign).
+    The rule was chosen by the held-out log-density on five of scikit-learn's tables. It is never below that of
+    probabilistic PCA with as many latents, while two layers of 128 are below it on the three tables with few hundred
+    samples. The printed decoder ends in 20 units; ten directions need as many, because a rectifier passes one sign.
 
     :param n_samples: number of observations.
-    :param is_discrete: (default False) whether the values are counts, or 0 and 1, and modelled as such.
+    :param is_discrete: (default False) if True, the values are counts, or 0 and 1, and modelled as such.
 
     >>> for_table(1000)["decoder_widths"]
     (62, 62)

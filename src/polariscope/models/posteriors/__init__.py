@@ -30,20 +30,20 @@ class AbstractPosteriorDistribution(abc.ABC):
 
     @property
     def factor(self) -> Float[Tensor, "sample latent latent"]:
-        """L with Σ = LLᵀ, by which noise becomes draws: z = μ + Lε."""
+        """L with Σ = LLᵀ, which maps noise to draws: z = μ + Lε."""
         return torch.diag_embed(torch.exp(0.5 * self.log_variance))
 
     @property
     @abc.abstractmethod
     def log_determinant(self) -> Float[Tensor, " sample"]:
-        """log det Σ, twice the entropy of a Gaussian up to n(1 + log 2π); a point has none."""
+        """log det Σ, twice the entropy of a Gaussian up to n(1 + log 2π); undefined for a point mass."""
 
     @abc.abstractmethod
     def at(self, noise: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
-        """The draw that standard normal ``noise`` is turned into, differentiable in the parameters."""
+        """Return the draw from standard normal ``noise``, differentiable in the parameters."""
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        """One draw per sample, differentiable in the parameters."""
+        """Draw once per sample, differentiable in the parameters."""
         noise = torch.randn(
             self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
         )
@@ -51,13 +51,13 @@ class AbstractPosteriorDistribution(abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
-        """log q(z_j | …, x), one column per latent; a row sums to log q(z|x)."""
+        """Return log q(z_j | …, x), one column per latent; a row sums to log q(z|x)."""
 
     @abc.abstractmethod
     def kl_to_normal(
         self, mean: Float[Tensor, "... latent"], log_variance: Float[Tensor, "... latent"]
     ) -> Float[Tensor, "sample latent"]:
-        """KL(q ‖ N(mean, diag exp log_variance)) in nats, split over latents, in closed form."""
+        """Return KL(q ‖ N(mean, diag exp log_variance)) in nats, split over latents, in closed form."""
 
 
 def kl(
@@ -65,10 +65,10 @@ def kl(
     prior: AbstractPriorDistribution,
     z: Float[Tensor, "sample latent"],
 ) -> Float[Tensor, "sample latent"]:
-    """KL(q(z|x) ‖ p(z)) in nats, per sample and latent.
+    """Return KL(q(z|x) ‖ p(z)) in nats, per sample and latent.
 
-    Exact where the prior is a Gaussian with independent latents; otherwise its single-sample estimate
-    log q(z|x) − log p(z) at the draw ``z`` ~ q(z|x), which is unbiased and may be negative.
+    It is exact if the prior is a Gaussian with independent latents. Otherwise it is the single-sample estimate
+    log q(z|x) − log p(z) at the draw ``z`` ~ q(z|x), which is unbiased and can be negative.
     """
     normal = prior.normal()
     if normal is not None:
@@ -77,16 +77,16 @@ def kl(
 
 
 class AbstractPosterior(abc.ABC):
-    """A recipe for the head that turns the encoder's features into q(z|x)."""
+    """A recipe for the head that maps the encoder's features to q(z|x)."""
 
     has_density: bool = True
-    """Whether q(z|x) has a density, and so a KL to the prior; a point has none."""
+    """If True, q(z|x) has a density, and therefore a KL to the prior; a point mass has none."""
     is_diagonal: bool = True
-    """Whether latents are independent given x, so the marginal variances are all there is to know."""
+    """If True, latents are independent given x, so the marginal variances determine the covariance."""
 
     @abc.abstractmethod
     def head(self, n_features: int, n_latents: int) -> nn.Module:
-        """Module from features ``(sample, n_features)`` to an :class:`AbstractPosteriorDistribution`.
+        """Build a module from features ``(sample, n_features)`` to an :class:`AbstractPosteriorDistribution`.
 
         :param n_features: width of the encoder's output.
         :param n_latents: number of latent variables.

@@ -1,4 +1,4 @@
-"""A deterministic encoder: all mass on one point."""
+"""A deterministic encoder: a point mass as posterior."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PointMass(AbstractPosteriorDistribution):
         return self.mean
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        return self.mean  # draws nothing, so the noise of a deterministic model is nobody's
+        return self.mean  # does not advance the generator, since no noise is needed
 
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
         raise InputError(
@@ -74,10 +74,10 @@ class PointHead(nn.Module):
 @posterior("deterministic")
 @dataclasses.dataclass(frozen=True)
 class DeterministicPosterior(AbstractPosterior):
-    r"""A point instead of a distribution, z = μ(x), as in a plain autoencoder.
+    r"""A point mass instead of a distribution, z = μ(x), as in a plain autoencoder.
 
-    Mean and sampled representation are the same and every posterior variance is 0, so the polarised regime
-    says nothing: every latent counts as active. Reference: zietlow2022 §2.2.
+    Mean and sampled representation are equal and every posterior variance is 0. The polarised regime is therefore not
+    informative: every latent counts as active. Reference: zietlow2022 §2.2.
     """
 
     has_density = False

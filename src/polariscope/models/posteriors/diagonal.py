@@ -37,16 +37,16 @@ class DiagonalGaussian(AbstractPosteriorDistribution):
     def kl_to_normal(
         self, mean: Float[Tensor, "... latent"], log_variance: Float[Tensor, "... latent"]
     ) -> Float[Tensor, "sample latent"]:
-        r"""KL of each latent's Gaussian to the prior's,
+        r"""Return the KL of each latent's Gaussian to that of the prior,
 
         .. math:: \tfrac12 \left( (\sigma^2 + (\mu - m)^2) / s^2 - 1 - \log(\sigma^2 / s^2) \right)
 
         with posterior mean μ and variance σ², prior mean m and variance s² (zietlow2022 Eq. 2.6 for m = 0,
-        s = 1). 0 when posterior and prior are equal.
+        s = 1). It is 0 if posterior and prior are equal.
         """
         log_ratio = self.log_variance - log_variance
         square = (self.mean - mean) ** 2 * torch.exp(-log_variance)
-        # expm1 keeps the digits that exp(t) - 1 loses when a passive latent sits on the prior (t near 0).
+        # expm1 keeps the digits that exp(t) - 1 loses if a passive latent equals the prior (t near 0).
         return 0.5 * (torch.expm1(log_ratio) + square - log_ratio)
 
 
@@ -65,9 +65,9 @@ class DiagonalHead(nn.Module):
 @posterior("diagonal")
 @dataclasses.dataclass(frozen=True)
 class DiagonalPosterior(AbstractPosterior):
-    """Gaussian with a mean and a log-variance per latent: the usual choice.
+    """Gaussian with a mean and a log-variance per latent: the default.
 
-    Its axes are preferred directions: it is what breaks the rotational symmetry of the VAE (zietlow2022 ch. 3).
+    Its axes are preferred directions, which break the rotational symmetry of the VAE (zietlow2022 ch. 3).
     """
 
     def head(self, n_features: int, n_latents: int) -> DiagonalHead:

@@ -16,7 +16,7 @@ from polariscope.models.posteriors import AbstractPosterior, AbstractPosteriorDi
 class FullGaussian(AbstractPosteriorDistribution):
     r"""q(z|x) = N(μ(x), Σ(x)) with Σ = LLᵀ, L lower triangular with a positive diagonal.
 
-    A row of L says how a latent hangs on those before it: z_j given z_1 … z_{j−1} is normal with variance L_jj².
+    A row of L describes how a latent depends on those before it: z_j given z_1 … z_{j−1} is normal with variance L_jj².
     """
 
     mean: Float[Tensor, "sample latent"]
@@ -27,7 +27,7 @@ class FullGaussian(AbstractPosteriorDistribution):
 
     @property
     def factor(self) -> Float[Tensor, "sample latent latent"]:
-        """L itself, the Cholesky factor of the covariance."""
+        """L, the Cholesky factor of the covariance."""
         return self.below + torch.diag_embed(torch.exp(0.5 * self.log_conditional_variance))
 
     @property
@@ -49,7 +49,7 @@ class FullGaussian(AbstractPosteriorDistribution):
 
     @property
     def _explained(self) -> Float[Tensor, "sample latent"]:
-        """Variance of each latent that comes from those before it, Σ_jj − L_jj²."""
+        """Variance of each latent explained by those before it, Σ_jj − L_jj²."""
         return (self.below**2).sum(2)
 
     def at(self, noise: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
@@ -57,7 +57,7 @@ class FullGaussian(AbstractPosteriorDistribution):
         return self.mean + torch.exp(0.5 * self.log_conditional_variance) * noise + shared
 
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
-        r"""log q(z_j | z_1 … z_{j−1}, x) in nats; a row sums to log q(z|x).
+        r"""Return log q(z_j | z_1 … z_{j−1}, x) in nats; a row sums to log q(z|x).
 
         .. math:: -\tfrac12 \left( \log 2\pi + \log L_{jj}^2 + \varepsilon_j^2 \right), \quad L \varepsilon = z - \mu
         """
@@ -68,14 +68,14 @@ class FullGaussian(AbstractPosteriorDistribution):
     def kl_to_normal(
         self, mean: Float[Tensor, "... latent"], log_variance: Float[Tensor, "... latent"]
     ) -> Float[Tensor, "sample latent"]:
-        r"""KL to a prior with independent latents, split by the chain rule.
+        r"""Return the KL to a prior with independent latents, split by the chain rule.
 
         .. math:: \mathrm{E}_{q(z_{<j}|x)} \mathrm{KL}(q(z_j | z_{<j}, x) \,\|\, p(z_j))
             = \tfrac12 \left( (\Sigma_{jj} + (\mu_j - m_j)^2) / s_j^2 - 1 - \log(L_{jj}^2 / s_j^2) \right)
 
         with prior mean m and variance s². A row sums to ½(‖μ‖² + tr Σ − log det Σ − n) for the standard normal
-        (zietlow2022 §3.2.7; bonheme2023 Eq. 2.18). Each column is at least the KL of the latent's own marginal:
-        it also holds what the latent shares, given x, with those before it, so only the sum is independent
+        (zietlow2022 §3.2.7; bonheme2023 Eq. 2.18). Each column is at least the KL of the latent's marginal, since it
+        includes the information that the latent shares, given x, with those before it. Only the sum is independent
         of the order of the latents.
         """
         log_ratio = self.log_conditional_variance - log_variance
@@ -84,7 +84,7 @@ class FullGaussian(AbstractPosteriorDistribution):
 
 
 class AffineFromZero(nn.Module):
-    """An affine map whose weights start at 0, whatever the initialisation of the others."""
+    """An affine map whose weights are initially 0, independent of the initialisation of the others."""
 
     def __init__(self, n_in: int, n_out: int) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class AffineFromZero(nn.Module):
 
 
 class FullHead(nn.Module):
-    """Affine heads without activation: mean, log L_jj², and L below its diagonal, which starts at 0."""
+    """Affine heads without activation: mean, log L_jj², and L below its diagonal, which is initially 0."""
 
     rows: Tensor
     columns: Tensor
@@ -120,16 +120,16 @@ class FullHead(nn.Module):
 @posterior("full")
 @dataclasses.dataclass(frozen=True)
 class FullPosterior(AbstractPosterior):
-    r"""Gaussian whose latents may be correlated given x: no direction of latent space is preferred.
+    r"""Gaussian whose latents can be correlated given x: no direction of latent space is preferred.
 
     .. math:: q(z|x) = \mathcal{N}(\mu(x), L(x) L(x)^\top), \qquad z = \mu + L \varepsilon
 
-    The encoder gives the n means and the n(n+1)/2 entries of the lower triangular L. With an isotropic prior the
-    loss no longer changes when the latents are rotated (mathieu2019 Thm 2), and the alignment with the data's
-    directions that the diagonal posterior brings is lost: zietlow2022 §3.2.7, Tab. 3.3.
+    The encoder returns the n means and the n(n+1)/2 entries of the lower triangular L. With an isotropic prior the
+    loss is invariant to rotations of the latents (mathieu2019 Thm 2), and the alignment with the directions of the data
+    that the diagonal posterior causes is lost: zietlow2022 §3.2.7, Tab. 3.3.
 
-    zietlow2022 only names the Cholesky factor; here entries below the diagonal are free, those on it are
-    exp(ℓ_j/2). The former start at 0: training starts from the diagonal posterior with the same weights.
+    zietlow2022 only names the Cholesky factor. Here entries below the diagonal are unconstrained, and those on it are
+    exp(ℓ_j/2). The former are initially 0, so training starts from the diagonal posterior with the same weights.
     """
 
     is_diagonal = False

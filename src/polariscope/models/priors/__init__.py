@@ -1,4 +1,4 @@
-"""Priors p(z): what a latent variable looks like when the data say nothing about it."""
+"""Priors p(z): the distributions of a latent variable that carries no information about the data."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 
 
 class AbstractPriorDistribution(abc.ABC):
-    """A distribution over latents, the same for every sample or one for each."""
+    """A distribution over latents, either the same for every sample or one for each."""
 
     @abc.abstractmethod
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
-        """log p(z_j | z_1 … z_{j-1}) in nats, one column per latent; a row sums to log p(z).
+        """Return log p(z_j | z_1 … z_{j-1}) in nats, one column per latent; a row sums to log p(z).
 
-        For independent latents the columns are the marginals.
+        If latents are independent, the columns are the marginals.
         """
 
     @abc.abstractmethod
     def sample(self, n_samples: int, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        """Draws z ~ p(z)."""
+        """Draw z ~ p(z)."""
 
     def normal(self) -> tuple[Float[Tensor, "*sample latent"], Float[Tensor, "*sample latent"]] | None:
-        """Mean and log-variance if the prior is a Gaussian with independent latents; the KL is then exact."""
+        """Return mean and log-variance if the prior is a Gaussian with independent latents; the KL is then exact."""
         return None
 
 
 class AbstractPriorModule(AbstractPriorDistribution, nn.Module):
-    """A prior with its parameters, if it learns any."""
+    """A prior with its parameters, if any are learned."""
 
     n_latents: int
     is_factorised: bool = True
-    """Whether the latents are independent, so each has a KL of its own to p(z_j)."""
+    """If True, latents are independent, so each has its own KL to p(z_j)."""
     meaning_of_passive: str
-    """What a passive latent looks like under this prior, in words."""
+    """Description of a passive latent under this prior."""
 
     def given(self, auxiliary: Float[Tensor, "sample auxiliary"] | None) -> AbstractPriorDistribution:
-        """The prior of each sample of a batch, p(z|u); the same for all unless it is conditional."""
+        """Return the prior of each sample of a batch, p(z|u); it is the same for all unless it is conditional."""
         return self
 
     @abc.abstractmethod
     def passive_shape(self) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
-        """Mean and variance of a passive latent: of the Gaussian nearest to the prior, argmin KL(q ‖ p).
+        """Return mean and variance of a passive latent: those of the Gaussian nearest to the prior, argmin KL(q ‖ p).
 
-        The posterior is Gaussian whatever the prior; when the data say nothing, the objective leaves it there.
+        The posterior is Gaussian for any prior, and that of a latent without information converges to this one.
         """
 
 
@@ -60,10 +60,10 @@ class AbstractPrior(abc.ABC):
     """A recipe for a prior; its dataclass fields are its options."""
 
     is_conditional: bool = False
-    """Whether p(z|u) needs an auxiliary variable."""
+    """If True, p(z|u) requires an auxiliary variable."""
 
-    def check(self, n_latents: int) -> None:  # noqa: B027 (most take any number)
-        """Refuse a number of latents that the options do not fit.
+    def check(self, n_latents: int) -> None:  # noqa: B027 (most accept any number)
+        """Raise an error if the options do not fit the number of latents.
 
         :param n_latents: number of latent variables.
         """
@@ -72,20 +72,17 @@ class AbstractPrior(abc.ABC):
     def build(
         self, n_latents: int, data: AbstractDataset | None, n_auxiliary: int, generator: torch.Generator
     ) -> AbstractPriorModule:
-        """The prior over ``n_latents``.
-
-        ``data`` is for priors that start from it, and None when weights are loaded over what is built;
-        ``n_auxiliary`` is the width of u for conditional ones; weights are drawn from ``generator``.
+        """Build the prior over ``n_latents``.
 
         :param n_latents: number of latent variables.
-        :param data: what the model is trained on, or None.
-        :param n_auxiliary: width of the auxiliary variable u; 0: there is none.
-        :param generator: where weights are drawn from.
+        :param data: the training data, for priors that are initialised from it; None if weights will be loaded.
+        :param n_auxiliary: width of the auxiliary variable u of conditional priors; 0 if there is none.
+        :param generator: source of random weights.
         """
 
 
 class AbstractNormalPriorModule(AbstractPriorModule):
-    """p(z) = N(0, diag exp log_variance); a member says what the log-variances are."""
+    """p(z) = N(0, diag exp log_variance); a member defines the log-variances."""
 
     log_variance: Float[Tensor, " latent"]
 

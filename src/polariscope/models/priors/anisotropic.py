@@ -1,4 +1,4 @@
-"""Normal prior whose variances are the data's principal ones."""
+"""Normal prior with the variances of the data's principal components."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class AnisotropicPrior(AbstractAnisotropicPrior):
     .. math:: p(z) = N(0, \mathrm{diag}\, v), \qquad v_j = s^2 D\, \mathrm{softmax}_j(\log \varsigma^2)
         = s^2 D\, \varsigma_j^2 / \textstyle\sum_i \varsigma_i^2
 
-    with :math:`\varsigma_1 \ge \varsigma_2 \ge \dots` the first D singular values of the centred data, D the
-    number of latents and s the scale: the variances sum to D s², as those of N(0, s² I) do. Equal singular
-    values give that prior; otherwise the latents are told apart, and rotating them costs.
+    with the first D singular values :math:`\varsigma_1 \ge \varsigma_2 \ge \dots` of the centred data, the number of
+    latents D and the scale s. The variances sum to D s², like those of N(0, s² I). Equal singular values give that
+    prior. Otherwise the latents are distinguishable, and rotating them has a cost.
 
-    Reference: mathieu2019 App. B. The text has the singular values as standard deviations pushed through a
-    softmax; the authors' code has the formula above, and what it calls scale is our s². Ours: descending order,
-    centred data, at most 10,000 observations drawn from the whole dataset; no singular value counts for less
-    than 10⁻³ of the largest variance, so latents beyond the rank of the data have a density too.
+    Reference: mathieu2019 App. B. According to the text, the singular values are standard deviations mapped through a
+    softmax; the authors' code has the formula above, and its scale is s² here. Differences: descending order, centred
+    data, at most 10,000 observations drawn from the whole dataset, and each singular value counts for at least 10⁻³ of
+    the largest variance, so latents beyond the rank of the data have a density too.
     """
 
     learned = False

@@ -1,4 +1,4 @@
-"""Normal prior whose variances start from the data's principal ones and are trained."""
+"""Normal prior with trained variances, initialised from the data's principal components."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class AnisotropicLearnedPrior(AbstractAnisotropicPrior):
 
     .. math:: p(z) = N(0, \mathrm{diag}\, v), \qquad v_j = T\, \mathrm{softmax}_j(a)
 
-    with trained logits a, which start as in ``anisotropic`` (the logarithms of the data's squared singular
-    values, or of ``variances``), and the total T = D s² for D latents of scale s, which is fixed: without it,
-    latents and prior could shrink together, at no cost. With the logits as they start it is ``anisotropic``.
+    with trained logits a, initialised as in ``anisotropic`` (the logarithms of the data's squared singular values, or
+    of ``variances``), and the fixed total T = D s² for D latents of scale s. Without a fixed total, latents and prior
+    could shrink together at no cost. With the initial logits it equals ``anisotropic``.
 
-    Reference: mathieu2019 App. B, where it disentangles best for a given reconstruction (Fig. 2, top).
+    Reference: mathieu2019 App. B, in which it disentangles best for a given reconstruction (Fig. 2, top).
     """
 
     learned = True

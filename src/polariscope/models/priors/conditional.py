@@ -34,13 +34,13 @@ class ConditionalNormal(AbstractPriorDistribution):
         return -0.5 * (math.log(2 * math.pi) + self.log_variance + square)
 
     def sample(self, n_samples: int, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        """One draw for each row of u; ``n_samples`` must be their number."""
+        """Draw once for each row of u; ``n_samples`` must be their number."""
         if n_samples != len(self.mean):
             raise InputError(
                 "n_samples",
                 f"be the number of rows of u, {len(self.mean)}",
                 got=n_samples,
-                remedy="each row has a prior of its own",
+                remedy="each row has its own prior",
             )
         noise = torch.randn(
             self.mean.shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device
@@ -52,7 +52,7 @@ class ConditionalNormal(AbstractPriorDistribution):
 
 
 class ConditionalPriorModule(AbstractPriorModule):
-    """Nets from u to the log-variances of p(z|u) and, where it is learned, to its mean."""
+    """Networks from u to the log-variances of p(z|u) and, if it is learned, to its mean."""
 
     def __init__(self, n_latents: int, n_auxiliary: int, widths: tuple[int, ...], learned_mean: bool) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class ConditionalPriorModule(AbstractPriorModule):
         centre = "μ(u)" if learned_mean else "0"
         self.meaning_of_passive = (
             f"its posterior is the prior N({centre}, Σ(u)) of its own auxiliary values u for every input; the "
-            "variance Σ is learned and may be far from 1"
+            "variance Σ is learned and can be far from 1"
         )
         self.log_variance = dense(n_auxiliary, widths, n_latents)
         self.mean = dense(n_auxiliary, widths, n_latents) if learned_mean else None
@@ -82,18 +82,18 @@ class ConditionalPriorModule(AbstractPriorModule):
         self._refuse("moments")
 
     def passive_shape(self) -> NoReturn:
-        """Refused: each sample has its own; encoding collects them, the moments of given(u).normal()."""
+        """Raise an error: each sample has its own, and encoding collects the moments of given(u).normal()."""
         self._refuse("a passive shape")
 
     def _refuse(self, what: str) -> NoReturn:
         raise InputError(
-            problem=f"a conditional prior has {what} only once the auxiliary variable is known",
-            remedy="call given(u) with one row per sample and ask what it returns",
+            problem=f"a conditional prior has {what} only for a given auxiliary variable",
+            remedy="call given(u) with one row per sample and use its result",
         )
 
 
 def dense(n_in: int, widths: tuple[int, ...], n_out: int) -> nn.Sequential:
-    """Hidden layers with leaky rectifiers (slope 0.1) and an affine output."""
+    """Build hidden layers with leaky rectifiers (slope 0.1) and an affine output."""
     hidden = [layer for a, b in pairwise((n_in, *widths)) for layer in (nn.Linear(a, b), nn.LeakyReLU(SLOPE))]
     return nn.Sequential(*hidden, nn.Linear(widths[-1] if widths else n_in, n_out))
 
@@ -101,26 +101,26 @@ def dense(n_in: int, widths: tuple[int, ...], n_out: int) -> nn.Sequential:
 @prior("conditional")
 @dataclasses.dataclass(frozen=True)
 class ConditionalPrior(AbstractPrior):
-    r"""Normal with independent latents whose variance, and mean if asked, is a function of an auxiliary variable.
+    r"""Normal with independent latents whose variance, and optionally mean, is a function of an auxiliary variable.
 
     .. math:: p(z|u) = N(\mu^\dagger(u), \mathrm{diag}\, \Sigma^\dagger(u))
 
-    with u the auxiliary variable (the data's factors or labels), :math:`\log \Sigma^\dagger` a network of u and
-    :math:`\mu^\dagger` 0 or another. The KL is exact. Each sample has its own prior: the posterior of a passive
-    latent is N(μ†(u), Σ†(u)), and Σ† itself is reported to be near 0 there, not 1 (bonheme2023 Figs 5.1–5.4).
-    Where u determines x, the prior can follow the posterior of a latent that the decoder uses, so a small
-    KL does not make a latent passive.
+    with the auxiliary variable u (the data's factors or labels), a network :math:`\log \Sigma^\dagger` of u, and
+    :math:`\mu^\dagger` either 0 or another network. The KL is exact. Each sample has its own prior: the posterior of a
+    passive latent is N(μ†(u), Σ†(u)), and Σ† itself is reported to be near 0 in this case, not 1 (bonheme2023 Figs
+    5.1–5.4). If u determines x, the prior can follow the posterior of a latent that the decoder uses, so a small KL
+    does not make a latent passive.
 
     Reference: bonheme2023 §4.4.2 and Tab. A.2; Khemakhem et al., Variational Autoencoders and Nonlinear ICA
-    (khemakhem2020). Identifiable with the mean fixed or learned, but not with a learned
-    mean alone (§5.2), so the variance is always learned. The slope 0.1 of the rectifiers and the mean's network
-    (like the variance's) are from the authors' code. Ours: weights start Glorot uniform, biases at 0.
+    (khemakhem2020). The model is identifiable with a fixed or learned mean, but not if only the mean is learned (§5.2),
+    so the variance is always learned. The slope 0.1 of the rectifiers and the mean's network (like the variance's) are
+    from the authors' code. Difference: weights are initialised Glorot uniform, biases with 0.
     """
 
     is_conditional = True
 
     mean: Literal["fixed", "learned"] = "fixed"
-    """Whether the prior's mean is 0 or a network of u."""
+    """Mean of the prior: 0, or a network of u."""
     widths: tuple[Annotated[int, Ge(1)], ...] = (50, 50, 50)
     """Widths of the hidden layers of each network."""
 
@@ -133,7 +133,7 @@ class ConditionalPrior(AbstractPrior):
     ) -> ConditionalPriorModule:
         if n_auxiliary < 1:
             raise InputError(
-                problem="a conditional prior needs auxiliary values",
+                problem="a conditional prior requires auxiliary values",
                 got=Argument("n_auxiliary", 0),
                 remedy="train on data with factors or labels, or choose another prior",
             )

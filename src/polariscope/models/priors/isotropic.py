@@ -32,9 +32,9 @@ class IsotropicPriorModule(AbstractNormalPriorModule):
 @prior("isotropic")
 @dataclasses.dataclass(frozen=True)
 class IsotropicPrior(AbstractPrior):
-    """N(0, s² I), the usual prior: the same in every direction, so rotating the latents costs nothing.
+    """N(0, s² I), the default prior: it is the same in every direction, so rotating the latents costs nothing.
 
-    Reference: mathieu2019 Thm 2, which holds for posteriors that can be rotated too; the diagonal one cannot.
+    Reference: mathieu2019 Thm 2, which requires a posterior that can be rotated as well; the diagonal one cannot.
     """
 
     scale: Annotated[float, Gt(0), Advice("1 is the standard normal")] = 1.0

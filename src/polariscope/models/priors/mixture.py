@@ -1,4 +1,4 @@
-"""Mixture of Gaussians: a clustered prior."""
+"""Mixture of Gaussians, a prior with clusters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MixturePriorModule(AbstractPriorModule):
             if len(means) == 1
             else "its posterior is a Gaussian over the whole mixture for every input, with a variance of "
             f"{low if low == high else f'{low} to {high}'}; one that stays inside a single component is narrower "
-            "and is not called passive: look whether its mean moves"
+            "and is not called passive: check whether its mean moves"
         )
         self.register_buffer("means", torch.tensor(means), persistent=False)
         self.register_buffer("weights", torch.tensor(weights), persistent=False)
@@ -55,11 +55,13 @@ class MixturePriorModule(AbstractPriorModule):
         self.register_buffer("passive_variance", spread.to(self.means.dtype, copy=True), persistent=False)
 
     def log_density(self, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample latent"]:
-        """log p(z_j | z_1 … z_{j−1}): the mixture's density with the weights that the latents before j leave."""
-        own = -0.5 * (math.log(2 * math.pi * self.variance) + (z[:, None] - self.means) ** 2 / self.variance)
-        before = torch.cumsum(own, dim=2) - own
+        """Return log p(z_j | z_1 … z_{j−1}): the mixture's density with weights conditioned on the latents before j."""
+        densities = -0.5 * (
+            math.log(2 * math.pi * self.variance) + (z[:, None] - self.means) ** 2 / self.variance
+        )
+        before = torch.cumsum(densities, dim=2) - densities
         log_weights = torch.log_softmax(torch.log(self.weights)[:, None] + before, dim=1)
-        return torch.logsumexp(log_weights + own, dim=1)
+        return torch.logsumexp(log_weights + densities, dim=1)
 
     def sample(self, n_samples: int, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
         components = torch.multinomial(self.weights, n_samples, replacement=True, generator=generator)
@@ -84,11 +86,11 @@ class MixturePriorModule(AbstractPriorModule):
 def passive_gaussian(
     centres: tuple[tuple[float, ...], ...], weights: tuple[float, ...], variance: float
 ) -> tuple[Float[Tensor, " latent"], Float[Tensor, " latent"]]:
-    r"""Mean m of the mixture, and variances s² that minimise KL(N(m, diag s²) ‖ p), going down from its own.
+    r"""Return the mean m of the mixture, and variances s² that minimise KL(N(m, diag s²) ‖ p), from its own downwards.
 
-    The derivative in log s_j² is :math:`-\tfrac12 (1 + \mathbb{E}\, (z_j - m_j)\, \partial_j \log p(z))`. The
-    expectation is a sum over a grid for one or two latents, exact to three digits for the layouts; for more,
-    over a fixed Sobol set, to a few per cent. One component has its own variance.
+    The derivative in log s_j² is :math:`-\tfrac12 (1 + \mathbb{E}\, (z_j - m_j)\, \partial_j \log p(z))`. For one or
+    two latents, the expectation is a sum over a grid, exact to three digits for the layouts. For more, it is a sum over
+    a fixed Sobol set, exact to a few per cent. A single component has its own variance.
     """
     means, shares = torch.tensor(centres, dtype=torch.float64), torch.tensor(weights, dtype=torch.float64)
     mean = shares @ means
@@ -122,7 +124,7 @@ def passive_gaussian(
 def _standard_normal(
     n_latents: int, n_values: int
 ) -> tuple[Float[Tensor, "point latent"], Float[Tensor, " point"]]:
-    """Points and masses that stand for N(0, I); fewer points the more values each is compared with."""
+    """Return points and masses that approximate N(0, I), with fewer points if each is compared with more values."""
     if n_latents <= 2:
         line = torch.linspace(-5, 5, 101, dtype=torch.float64)
         grid = torch.cartesian_prod(*[line] * n_latents).reshape(-1, n_latents)
@@ -136,30 +138,30 @@ def _standard_normal(
 @prior("mixture")
 @dataclasses.dataclass(frozen=True)
 class MixturePrior(AbstractPrior):
-    r"""Clusters: a weighted sum of Gaussians of one variance.
+    r"""Clusters: a weighted sum of Gaussians with a common variance.
 
     .. math:: p(z) = \sum_c \pi_c\, N(z; \mu_c, v I)
 
-    with weights π, means μ_c and variance v. One component is a normal, with an exact KL; for more it is
-    estimated with one draw per sample. The latents are not independent: the rate is split over them by the
-    chain rule, log p(z_j | z_1 … z_{j−1}), so its sum is right, but a single column depends on the order.
+    with weights π, means μ_c and variance v. A single component is a normal with an exact KL. For more components the
+    KL is estimated with one draw per sample. The latents are not independent: the rate is split over them by the
+    chain rule, log p(z_j | z_1 … z_{j−1}), so its sum is correct, but a single column depends on the order.
 
-    What passive means is a choice, since the Gaussian nearest to a mixture, by KL(q ‖ p), is not unique: any
-    separate component is a minimum. Ours is the nearest of those that have the mixture's mean, where, for the
-    two layouts, a posterior comes to rest that starts wide, as encoders do, and is told nothing. It is narrower
-    than the mixture. A posterior inside a component is not passive by this: it says which component.
+    The definition of passive is a convention, since the Gaussian nearest to a mixture, by KL(q ‖ p), is not unique: any
+    separate component is a minimum. Here it is the nearest Gaussian with the mixture's mean. For the two layouts, a
+    posterior that starts wide, as encoders do, and carries no information converges to it. It is narrower than the
+    mixture. A posterior inside a component is not passive by this definition, because it identifies the component.
 
-    Reference: mathieu2019 Eq. 9, four components of equal weight with v = 0.03 for two latents. The paper puts
-    them at the corners of the unit square (``square``), the authors' code at (0, ±1) and (±1, 0) (``cross``),
-    which is our default.
+    Reference: mathieu2019 Eq. 9, four components of equal weight with v = 0.03 for two latents. In the paper they are
+    at the corners of the unit square (``square``), in the authors' code at (0, ±1) and (±1, 0) (``cross``), which is
+    the default.
     """
 
     layout: Layout = "cross"
-    """Where the four components of two latents are: on the axes, or on the corners of the unit square."""
+    """Positions of the four components of two latents: on the axes, or at the corners of the unit square."""
     means: tuple[tuple[float, ...], ...] | None = None
     """Means of the components, one number per latent each, instead of a layout; typed as 0,1;1,0."""
     weights: tuple[float, ...] | None = None
-    """Weights of the components, which sum to 1; none: all equal."""
+    """Weights of the components, which sum to 1; None for equal weights."""
     component_variance: Annotated[float, Gt(0)] = 0.03
     """Variance v of every component in every latent."""
 
@@ -187,7 +189,7 @@ class MixturePrior(AbstractPrior):
 
     @property
     def centres(self) -> tuple[tuple[float, ...], ...]:
-        """Means of the components, given or from the layout."""
+        """Means of the components, from ``means`` or the layout."""
         return LAYOUTS[self.layout] if self.means is None else self.means
 
     def check(self, n_latents: int) -> None:
@@ -201,14 +203,14 @@ class MixturePrior(AbstractPrior):
                 remedy=(
                     "set ",
                     Argument("n_latents", 2),
-                    f" or give means, a row of {n_latents} numbers per component",
+                    f" or pass means, a row of {n_latents} numbers per component",
                 ),
             )
         raise InputError(
             "means",
             "have one number per latent",
             got=f"rows of {width} for {n_latents} latents",
-            remedy=("set ", Argument("n_latents", width), f" or give rows of {n_latents}"),
+            remedy=("set ", Argument("n_latents", width), f" or pass rows of {n_latents}"),
         )
 
     def build(

@@ -1,4 +1,4 @@
-"""Spike and slab: a prior under which most latents are near 0."""
+"""Spike and slab, a prior under which most latents are near 0."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class SparsePriorModule(AbstractPriorModule):
         self.n_latents, self.weight, self.scale = n_latents, weight, scale
         nearest, *others = nearest_variances(weight, scale)
         elsewhere = [
-            f"; it can also come to rest at N(0, {other:.3g}), a worse fit, which does not count as passive"
-            for other in others
+            f"; it can also converge to N(0, {variance:.3g}), a worse fit, which does not count as passive"
+            for variance in others
         ]
         self.meaning_of_passive = (
             f"its posterior is N(0, {nearest:.3g}) for every input, the Gaussian nearest to the spike-and-slab prior"
@@ -69,14 +69,14 @@ def _log_weight(weight: float) -> float:
 
 
 def nearest_variances(weight: float, scale: float) -> list[float]:
-    r"""Variances s² at which KL(N(0, s²) ‖ p) has its minima, the deepest first.
+    r"""Return the variances s² at which KL(N(0, s²) ‖ p) has its minima, the deepest first.
 
-    Its derivative in log s is :math:`\mathbb{E}\, z^2 r(z) - 1` for z ~ N(0, s²), where the precision r(z) is
-    between 1 and 1/σ₀², so every minimum has s between σ₀ and 1. There are two where the spike is narrow
-    and neither part has nearly all the weight (γ = 0.8, σ₀ = 0.05: at 0.053² and 0.69²). The mean is 0, since p
-    is symmetric and falls on both sides (Anderson's inequality).
+    Its derivative in log s is :math:`\mathbb{E}\, z^2 r(z) - 1` for z ~ N(0, s²), with a precision r(z) between 1 and
+    1/σ₀², so every minimum has s between σ₀ and 1. There are two minima if the spike is narrow and neither part has
+    nearly all the weight (γ = 0.8, σ₀ = 0.05: at 0.053² and 0.69²). The mean is 0, since p is symmetric and decreases
+    on both sides (Anderson's inequality).
 
-    The integral is a sum over 2000 points equally spaced in log z, exact to 10 digits and more.
+    The integral is a sum over 2000 points equally spaced in log z, exact to 10 digits or more.
     """
     if weight in (0, 1) or scale == 1:
         return [scale**2 if weight == 1 else 1.0]
@@ -100,7 +100,8 @@ def nearest_variances(weight: float, scale: float) -> list[float]:
         return -log_s - float(masses @ np.logaddexp(slab, spike))
 
     grid = np.linspace(math.log(scale), 0.0, 200)
-    rising = np.array([False, *(slope(x) > 0 for x in grid[1:-1]), True])  # known at the ends
+    # At the ends the sign of the slope is known.
+    rising = np.array([False, *(slope(x) > 0 for x in grid[1:-1]), True])
     minima = []
     for low, high in zip(
         grid[:-1][~rising[:-1] & rising[1:]], grid[1:][~rising[:-1] & rising[1:]], strict=True
@@ -115,16 +116,16 @@ def nearest_variances(weight: float, scale: float) -> list[float]:
 @prior("sparse")
 @dataclasses.dataclass(frozen=True)
 class SparsePrior(AbstractPrior):
-    r"""Independent latents, each near 0 with probability γ and free otherwise: a spike and a slab.
+    r"""Independent latents, each near 0 with probability γ and standard normal otherwise: a spike and a slab.
 
     .. math:: p(z) = \prod_j (1 - \gamma)\, N(z_j; 0, 1) + \gamma\, N(z_j; 0, \sigma_0^2)
 
-    γ = 0 or σ₀ = 1 is the standard normal, where the KL is exact; otherwise it is estimated with one draw per
-    sample. A passive latent lies in the spike when γ is large: its posterior variance is about σ₀², not 1. A
-    latent that rests in the spike for some inputs and leaves it for others is mixed, as a sparse code should be.
+    γ = 0 or σ₀ = 1 is the standard normal, for which the KL is exact; otherwise it is estimated with one draw per
+    sample. If γ is large, a passive latent lies in the spike: its posterior variance is about σ₀², not 1. A latent that
+    lies in the spike for some inputs and outside it for others is mixed, as expected of a sparse code.
 
-    Reference: mathieu2019 §6.3 and App. B, γ ∈ {0, 0.9} (the authors' repository runs 0.8). They contradict
-    each other: the text has a variance of 0.05, the appendix and the code a standard deviation of 0.05, as ours.
+    Reference: mathieu2019 §6.3 and App. B, γ ∈ {0, 0.9} (the authors' repository uses 0.8). They contradict each other:
+    the text has a variance of 0.05, the appendix and the code a standard deviation of 0.05, which is used here.
     """
 
     spike_weight: Annotated[float, Ge(0), Le(1), Advice("it is a probability")] = 0.9
@@ -132,7 +133,7 @@ class SparsePrior(AbstractPrior):
     spike_scale: Annotated[
         float, Ge(1e-4), Le(1), Advice("1 is the slab's standard deviation, 0.05 is usual")
     ] = 0.05
-    """Standard deviation σ₀ of the spike, at most 1, that of the slab; √0.05 = 0.2236 is the paper's text."""
+    """Standard deviation σ₀ of the spike, at most 1, that of the slab; the paper's text has √0.05 = 0.2236."""
 
     def build(
         self,

@@ -18,7 +18,7 @@ from polariscope.models.priors import AbstractPrior, AbstractPriorModule, prior
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
-MIN_DEGREES = 0.5  # below, draws and their squares overflow single precision
+MIN_DEGREES = 0.5  # below it, draws and their squares overflow single precision
 OF_LIMITS = (
     "1 is the Cauchy distribution, and for the limit, the normal, use ",
     Argument("prior", "isotropic"),
@@ -48,9 +48,9 @@ class StudentPriorModule(AbstractPriorModule):
         return self.log_normaliser - (self.degrees + 1) / 2 * torch.log1p(z**2 / self.degrees)
 
     def sample(self, n_samples: int, generator: torch.Generator) -> Float[Tensor, "sample latent"]:
-        """Box & Muller's method for a t: the first coordinate of a bivariate t in polar coordinates.
+        """Draw by Box & Muller's method for a t: the first coordinate of a bivariate t in polar coordinates.
 
-        Its radius exceeds r with probability (1 + r²/ν)^(−ν/2), its angle is uniform; exact for every ν.
+        Its radius exceeds r with probability (1 + r²/ν)^(−ν/2) and its angle is uniform, which is exact for every ν.
         Reference: Bailey, Polar generation of random variates with the t-distribution (bailey1994).
         """
         radial, angular = (
@@ -62,7 +62,9 @@ class StudentPriorModule(AbstractPriorModule):
             )
             for _ in range(2)
         )
-        exponent = -2 / self.degrees * torch.log1p(-radial)  # 1 − radial lies in (0, 1]: no infinite draw
+        exponent = (
+            -2 / self.degrees * torch.log1p(-radial)
+        )  # 1 − radial lies in (0, 1], so no draw is infinite
         radius = torch.sqrt(self.degrees * torch.expm1(exponent))
         return radius * torch.cos(2 * math.pi * angular)
 
@@ -71,20 +73,20 @@ class StudentPriorModule(AbstractPriorModule):
 
 
 def nearest_variance(degrees: float) -> float:
-    r"""Variance s² of the Gaussian with the smallest KL(N(0, s²) ‖ t_ν).
+    r"""Return the variance s² of the Gaussian with the smallest KL(N(0, s²) ‖ t_ν).
 
-    The derivative in log s vanishes where :math:`(\nu + 1)\, \mathbb{E}\, \epsilon^2 / (a + \epsilon^2) = 1` for
-    ε ~ N(0, 1) and a = ν/s², that is, where
+    The derivative in log s vanishes if :math:`(\nu + 1)\, \mathbb{E}\, \epsilon^2 / (a + \epsilon^2) = 1` for
+    ε ~ N(0, 1) and a = ν/s², that is, if
 
     .. math:: \sqrt\pi\, t\, e^{t^2} \mathrm{erfc}(t) = \nu / (\nu + 1), \qquad t = \sqrt{a/2},
 
-    whose left side grows from 0 to 1: there is one minimum. Its mean is 0, since t_ν is symmetric and falls on
-    both sides (Anderson's inequality). The t has a variance for ν > 2 only; s² exists for all.
+    whose left side grows from 0 to 1, so there is one minimum. Its mean is 0, since t_ν is symmetric and decreases on
+    both sides (Anderson's inequality). The variance of t_ν exists only for ν > 2, but s² exists for all ν.
 
     >>> round(nearest_variance(1.0), 4), round(nearest_variance(1e6), 6)
     (2.6699, 1.000002)
     """
-    if degrees > NEARLY_NORMAL:  # 1 + 2/ν + O(ν⁻²), where the equation itself drowns in rounding
+    if degrees > NEARLY_NORMAL:  # 1 + 2/ν + O(ν⁻²), because rounding dominates the equation itself
         return 1 + 2 / degrees
     low, high = math.log(1e-3), math.log(1e3)
     for _ in range(100):
@@ -98,16 +100,16 @@ def nearest_variance(degrees: float) -> float:
 @prior("student-t")
 @dataclasses.dataclass(frozen=True)
 class StudentPrior(AbstractPrior):
-    r"""Independent latents with heavy tails, which single out the axes: rotating them costs.
+    r"""Independent latents with heavy tails, which make the axes preferred directions: rotating the latents has a cost.
 
     .. math:: p(z) = \prod_j \frac{\Gamma(\frac{\nu+1}{2})}{\sqrt{\nu\pi}\,\Gamma(\frac\nu2)}
         \left( 1 + \frac{z_j^2}{\nu} \right)^{-\frac{\nu+1}{2}}
 
-    ν → ∞ is the standard normal, ν = 1 the Cauchy distribution. The KL to it is estimated with one draw per
-    sample. A passive latent is not N(0, 1): its posterior is the Gaussian nearest to t_ν, of variance 1 + 2/ν
-    for large ν and 2.67 for ν = 1.
+    ν → ∞ is the standard normal, ν = 1 the Cauchy distribution. The KL to it is estimated with one draw per sample. The
+    posterior of a passive latent is not N(0, 1) but the Gaussian nearest to t_ν, with variance 1 + 2/ν for large ν and
+    2.67 for ν = 1.
 
-    Reference: mathieu2019 Fig. 2 and App. B, with β = 1; the authors' repository runs ν = 9.
+    Reference: mathieu2019 Fig. 2 and App. B, with β = 1; the authors' repository uses ν = 9.
     """
 
     degrees_of_freedom: Annotated[float, Ge(MIN_DEGREES), Advice(OF_LIMITS)] = 9.0

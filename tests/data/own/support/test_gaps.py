@@ -127,7 +127,7 @@ def test_what_cannot_be_dropped_or_filled_is_refused():
         ps.from_arrays([[1.0, NAN], [float("inf"), 2.0]], missing="median")
     with pytest.raises(InputError, match="missing must be left out for images"):
         ps.from_arrays(np.zeros((3, 8, 8)), missing="drop")
-    with pytest.raises(InputError, match="missing is for arrays, and arrays is a dataset; give it where"):
+    with pytest.raises(InputError, match="missing is for arrays, and arrays is a dataset; pass it to"):
         ps.train(ps.from_arrays(DROPPED), missing="drop")
     with pytest.raises(InputError, match="column 'kind' lacks 1 value"):
         ps.from_arrays(X, pandas.DataFrame({"kind": ["a", None, "b", "a", "b"]}), missing="drop")
@@ -135,9 +135,9 @@ def test_what_cannot_be_dropped_or_filled_is_refused():
 
 def test_text_among_missing_values_is_still_text(tmp_path: Path):
     (tmp_path / "table.csv").write_text("u,v\n1,NA\n2,x\n,3\n")
-    with pytest.raises(InputError, match="column 'v' holds 'x' in row 1, which is no number"):
+    with pytest.raises(InputError, match="column 'v' contains 'x' in row 1, which is not a number"):
         ps.load_dataset(tmp_path / "table.csv", missing="drop")
-    with pytest.raises(InputError, match="column 'v' holds 'x' in row 0"):
+    with pytest.raises(InputError, match="column 'v' contains 'x' in row 0"):
         ps.from_arrays(pandas.DataFrame({"u": [1, 2], "v": [None, "x"]}), missing="drop")
 
 

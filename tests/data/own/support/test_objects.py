@@ -154,21 +154,21 @@ class Endless:
     [
         (
             Stream(),
-            "give each observation by its number, got Stream, which gives one after the other; collect",
+            "return each observation by its index, got Stream, which only iterates; collect",
         ),
-        (iter(ROWS), "which gives one after the other"),
+        (iter(ROWS), "which only iterates"),
         (torch.utils.data.DataLoader(Given(ROWS)), "pass the dataset that it loads, loader.dataset"),
         (Endless(), "must have a length, got Endless without one"),
         (object(), "be a dataset or an array, got object"),
         (Given([]), "the Given is empty"),
         (
             Given([ROWS[0], ROWS[0, :2]]),
-            r"item 1 is of shape \(2,\) .* item 0 of shape \(3,\) .*; bring all items",
+            r"item 1 is of shape \(2,\) .* item 0 of shape \(3,\) .*; convert all items",
         ),
         (Given([ROWS[0], (ROWS[0], 1)]), "item 1 is .* with labels 'label'"),
-        (Given(["text"]), "item 0 holds no array of numbers"),
-        (Given([None]), "item 0 holds no array of numbers"),
-        (Given([np.arange(3), ROWS[0]]), "item 1 holds float32 numbers, and item 0 int64"),
+        (Given(["text"]), "item 0 does not contain an array of numbers"),
+        (Given([None]), "item 0 does not contain an array of numbers"),
+        (Given([np.arange(3), ROWS[0]]), "item 1 contains float32 numbers, but item 0 contains int64"),
         (Given([(ROWS[0], np.zeros((2, 2)))]), "label 'label' of item 0 is neither a number nor a text"),
         (Given([ROWS[0], ROWS[0] * np.nan]), "X lacks 3 of 6 values"),
     ],
@@ -184,9 +184,7 @@ def test_items_that_change_are_refused():
             self.asked += 1
             return self.items[index] + self.asked
 
-    with pytest.raises(
-        InputError, match=r"item 0 of the Augmented is another one every time .* augmentation"
-    ):
+    with pytest.raises(InputError, match=r"item 0 of the Augmented changes every time .* augmentation"):
         from_dataset(Augmented(ROWS))
 
 
@@ -213,7 +211,7 @@ def test_an_object_that_lacks_items_is_refused():
                 raise IndexError(index)
             return np.full(3, index)
 
-    with pytest.raises(InputError, match="the Short has 10 items by its length, but no item 5"):
+    with pytest.raises(InputError, match="the Short has length 10, but no item 5"):
         from_dataset(Short())
-    with pytest.raises(InputError, match=r"the dict has 1 items by its length, but no item 0 \(KeyError\)"):
+    with pytest.raises(InputError, match=r"the dict has length 1, but no item 0 \(KeyError\)"):
         from_dataset({"X": np.ones((3, 2))})

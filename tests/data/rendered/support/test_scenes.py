@@ -108,7 +108,7 @@ def test_another_edition_or_size_has_a_file_of_its_own(monkeypatch: pytest.Monke
 
 
 def test_images_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(scenes, "_REMEMBERED", 10 * 4)
+    monkeypatch.setattr(scenes, "_IMAGE_BYTES", 10 * 4)
     data = Toy()
     np.testing.assert_array_equal(data.images(range(20)), expected(data, range(20)))
     assert len(data._memory.images) == 10

@@ -102,7 +102,7 @@ def test_whole_numbers_that_are_too_few_to_tell_keep_their_gaussian_and_are_told
     counts, _ = cells(50)
     said = "likelihood gaussian (whole numbers, but "
     for few in (counts, counts.astype(float)):
-        assert any(words.startswith(said) and "for counts give" in words for words in plan(few).chosen)
+        assert any(words.startswith(said) and "for counts pass" in words for words in plan(few).chosen)
     assert not any("counts" in words for words in plan(counts - 10_000).chosen)
     asked = plan(counts, likelihood="negative-binomial").chosen
     assert "dispersion of the likelihood learned, one for each feature, from 1" in asked

@@ -1,1 +1,1 @@
-"""What datasets of the user's own share."""
+"""Shared parts of the datasets of the user's own data."""

@@ -1,4 +1,4 @@
-"""Arrays of ``.npz`` and ``.npy`` files as contents of a dataset."""
+"""Reading of ``.npz`` and ``.npy`` files as contents of a dataset."""
 
 from __future__ import annotations
 
@@ -14,42 +14,47 @@ from polariscope.data.own.support.contents import Contents
 
 OBSERVATIONS = ("X", "images", "values")
 FACTORS = ("factors", "y", "labels", "targets")
-"""What factors may be called; the first that is there is taken, and one is enough."""
-WORDS = ("factor_names", "factor_kinds", "feature_names", "ids")
+"""Possible names of the factors; a file contains at most one of them."""
+METADATA = ("factor_names", "factor_kinds", "feature_names", "ids")
 MAPPED_BYTES = 2**26
-"""A larger .npy file is not read but mapped into memory."""
+"""Size in bytes above which an .npy file is memory-mapped instead of read."""
 
 
 def read_archive(path: Path, max_unpacked: float | None = None) -> Contents:
-    """What an .npz or .npy file holds: observations, factors and names; the rest is named among the choices.
+    """Read an .npz or .npy file: observations, factors and names; other arrays are listed in ``choices``.
 
     :param path: the file.
-    :param max_unpacked: (default: as :mod:`polariscope.core.archives` has it) gigabytes to which it may unpack.
+    :param max_unpacked: (default: that of :mod:`polariscope.core.archives`) maximum gigabytes after unpacking.
     """
     arrays = _arrays(path, max_unpacked)
     if "" in arrays:
         mapped = isinstance(arrays[""], np.memmap)
         return Contents(arrays[""], choices=("read from the file as needed",) if mapped else ())
     named = [name for name in OBSERVATIONS if name in arrays]
-    others = [name for name in arrays if name not in (*FACTORS, *WORDS)]
+    others = [name for name in arrays if name not in (*FACTORS, *METADATA)]
     if len(named or others) != 1:
         raise InputError(
             str(path),
-            f"name its observations X (or images, or values), or hold one array beside {', '.join(FACTORS + WORDS)}",
+            (
+                "name its observations X (or images, or values), or contain one array besides "
+                f"{', '.join(FACTORS + METADATA)}"
+            ),
             got=", ".join(arrays) or "no arrays",
         )
     observations = (named or others)[0]
     labels = [name for name in FACTORS if name in arrays]
     if len(labels) > 1:
         raise InputError(
-            str(path), "hold its factors once", got=", ".join(labels), remedy="keep one of these arrays"
+            str(path), "contain its factors once", got=", ".join(labels), remedy="keep one of these arrays"
         )
     metadata = {
-        name: tuple(str(word) for word in np.atleast_1d(arrays[name])) for name in WORDS[:3] if name in arrays
+        name: tuple(str(entry) for entry in np.atleast_1d(arrays[name]))
+        for name in METADATA[:3]
+        if name in arrays
     }
     factors = arrays[labels[0]] if labels else None
-    is_one = factors is not None and (factors.ndim == 1 or factors.shape[1:] == (1,))
-    if is_one and labels != ["factors"] and "factor_names" not in metadata:
+    is_single = factors is not None and (factors.ndim == 1 or factors.shape[1:] == (1,))
+    if is_single and labels != ["factors"] and "factor_names" not in metadata:
         metadata["factor_names"] = (labels[0],)
     choices = [f"observations are {observations!r}"] if observations not in OBSERVATIONS else []
     if labels and labels != ["factors"]:
@@ -69,7 +74,7 @@ def read_archive(path: Path, max_unpacked: float | None = None) -> Contents:
 
 
 def _arrays(path: Path, max_unpacked: float | None) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """The arrays by name; a large .npy file is mapped into memory."""
+    """Return the arrays by name; a large .npy file is memory-mapped."""
     if path.is_file() and path.stat().st_size > MAPPED_BYTES:
         with path.open("rb") as file:
             is_array = file.read(6) == b"\x93NUMPY"

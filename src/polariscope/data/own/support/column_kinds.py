@@ -1,4 +1,4 @@
-"""Columns of tables: which contain numbers, which text, and which lack values."""
+"""Recognition of numbers, text and missing values in the columns of tables."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from polariscope.core.errors import InputError, Text, unknown
 from polariscope.core.text import listed, plural
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "?"})
-"""What stands in tables for a value that is not known, in small letters."""
+"""Texts that mark a missing value in tables, in lower case."""
 LARGEST_WHOLE = 2**53
-"""Largest whole number up to which floats represent every whole number."""
-TOO_LARGE = "which is a whole number beyond 2^53, so floats cannot tell it from its neighbours"
+"""Largest integer up to which floats represent every integer."""
+TOO_LARGE = "which is an integer beyond 2^53, so floats cannot distinguish it from its neighbours"
 WHOLE = re.compile(r"[+-]?[0-9]+")
 PADDED = re.compile(r"[+-]?0[0-9]+")
-"""A whole number with a leading zero, which is a code and not a quantity."""
+"""An integer with a leading zero, which is a code and not a quantity."""
 MAX_NAMED = 5
-"""Columns or files that a message names; of more it gives the number."""
+"""Maximum number of columns or files that a message names; the others are counted."""
 
 
 @dataclasses.dataclass
 class Trouble:
-    """What is wrong with one column."""
+    """Problems of one column."""
 
     missing: int = 0
     missing_row: int = 0
@@ -35,67 +35,67 @@ class Trouble:
     text_row: int = 0
     reason: str = ""
 
-    def words(self, name: str) -> str:
-        """What is wrong, in words.
+    def describe(self, name: str) -> str:
+        """Describe the problems of the column.
 
-        :param name: the column's name.
+        :param name: name of the column.
         """
-        said = []
+        problems = []
         if self.missing:
-            said.append(f"lacks {plural(self.missing, 'value')}, first in row {self.missing_row}")
+            problems.append(f"lacks {plural(self.missing, 'value')}, first in row {self.missing_row}")
         if self.text is not None:
-            said.append(f"holds {self.text!r} in row {self.text_row}, {self.reason}")
-        return f"column {name!r} {' and '.join(said)}"
+            problems.append(f"contains {self.text!r} in row {self.text_row}, {self.reason}")
+        return f"column {name!r} {' and '.join(problems)}"
 
 
 class Troubles:
-    """What is wrong with the columns of a table, gathered over all of it before it is refused."""
+    """Problems of the columns of a table, collected over the whole table before an error is raised."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Trouble] = {}
+        self._by_column: dict[str, Trouble] = {}
 
     def __contains__(self, column: str) -> bool:
-        return column in self._found
+        return column in self._by_column
 
     def missing(self, column: str, rows: Sequence[int]) -> None:
-        """Note values that are not known.
+        """Record missing values.
 
-        :param column: where.
-        :param rows: in which rows, from 0.
+        :param column: name of the column.
+        :param rows: their rows, from 0.
         """
-        trouble = self._found.setdefault(column, Trouble())
+        trouble = self._by_column.setdefault(column, Trouble())
         if not trouble.missing:
             trouble.missing_row = int(rows[0])
         trouble.missing += len(rows)
 
-    def text(self, column: str, example: str, row: int, reason: str = "which is no number") -> None:
-        """Note a value that cannot be used as a number.
+    def text(self, column: str, example: str, row: int, reason: str = "which is not a number") -> None:
+        """Record a value that cannot be used as a number.
 
-        :param column: where.
+        :param column: name of the column.
         :param example: the value as it is written.
         :param row: its row, from 0.
-        :param reason: (default "which is no number") why it cannot be used.
+        :param reason: (default "which is not a number") reason why it cannot be used.
         """
-        trouble = self._found.setdefault(column, Trouble())
+        trouble = self._by_column.setdefault(column, Trouble())
         if trouble.text is None:
             trouble.text, trouble.text_row, trouble.reason = example, row, reason
 
     def refuse(self, where: str, remedy: Text) -> None:
         """Raise an error that names the columns, if there are any.
 
-        :param where: what the table is called.
-        :param remedy: what to do.
+        :param where: name of the table in the message.
+        :param remedy: remedy in the message.
         """
-        if not self._found:
+        if not self._by_column:
             return
-        named = [trouble.words(name) for name, trouble in list(self._found.items())[:MAX_NAMED]]
-        more = len(self._found) - len(named)
+        named = [trouble.describe(name) for name, trouble in list(self._by_column.items())[:MAX_NAMED]]
+        more = len(self._by_column) - len(named)
         rest = f", and {more} more columns" if more else ""
         raise InputError(problem=f"{where}: {'; '.join(named)}{rest}", remedy=remedy)
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value of a table stands for none: None, NaN, or a text like "" or "NA".
+    """Return whether a value of a table is missing: None, NaN, or a text like "" or "NA".
 
     >>> is_missing("NA"), is_missing(float("nan")), is_missing(0), is_missing("no")
     (True, True, False, False)
@@ -108,7 +108,7 @@ def is_missing(value: object) -> bool:
 
 
 def is_absent(value: object) -> bool:
-    """Return whether a name or label is missing: None, NaN or an empty text. "NA" is a text like any other.
+    """Return whether a name or label is missing: None, NaN or an empty text; "NA" is not missing.
 
     >>> is_absent(None), is_absent(float("nan")), is_absent(" "), is_absent("NA")
     (True, True, True, False)
@@ -117,13 +117,13 @@ def is_absent(value: object) -> bool:
     """
     if isinstance(value, str | bytes):
         return not value.strip()
-    # pandas and polars have objects of their own for missing values.
+    # pandas and polars represent missing values by objects of their own.
     is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def is_number(text: str) -> bool:
-    """Return whether Python reads a text as a number.
+    """Return whether Python can convert a text to a number.
 
     :param text: the text.
     """
@@ -137,12 +137,12 @@ def is_number(text: str) -> bool:
 def as_features(
     name: str, texts: Sequence[str], start: int, troubles: Troubles
 ) -> Num[np.ndarray, " sample"]:
-    """Return the texts of a feature as numbers, whole ones if all are; missing ones are NaN, others are noted.
+    """Return the texts of a feature as numbers, as integers if all are; missing values become NaN.
 
-    :param name: of the column.
+    :param name: name of the column.
     :param texts: its values as they are written.
     :param start: number of its first row.
-    :param troubles: where to note what is wrong.
+    :param troubles: collects the values that cannot be used as numbers.
     """
     values: list[float] = []
     for row, text in enumerate(map(str.strip, texts), start):
@@ -164,11 +164,11 @@ def as_features(
 def as_names(
     name: str, texts: Shaped[np.ndarray, " sample"], troubles: Troubles
 ) -> Shaped[np.ndarray, " sample"]:
-    """Return the names of rows as they are written, without surrounding blanks; missing ones are noted.
+    """Return the names of rows as they are written, without surrounding blanks.
 
-    :param name: of the column.
+    :param name: name of the column.
     :param texts: its values as they are written.
-    :param troubles: where to note what is wrong.
+    :param troubles: collects the missing names.
     """
     names = np.array([text.strip() for text in texts.tolist()])
     lacking = np.flatnonzero(names == "")
@@ -180,19 +180,19 @@ def as_names(
 def as_labels(
     name: str, texts: Shaped[np.ndarray, " sample"], troubles: Troubles, kind: str | None = None
 ) -> Shaped[np.ndarray, " sample"]:
-    """Return labels as numbers if nothing that is written is lost, otherwise as texts; missing ones are noted.
+    """Return labels as numbers if this loses nothing that is written, otherwise as text.
 
-    Whole numbers without leading zeros are such numbers, and so are measurements, such as 1.5. An empty text is
-    missing. "NA" is a class, except among measurements and in a column whose kind needs numbers.
+    Integers without leading zeros become numbers, and so do measurements such as 1.5. An empty text is missing. "NA"
+    is a class, except among measurements and in a column whose kind requires numbers.
 
     >>> [as_labels("a", np.array(texts, dtype=object), Troubles()).tolist()
     ...     for texts in (["2", "1"], ["1.50", "2"], ["01", "1"], ["1", "NA"])]
     [[2, 1], [1.5, 2.0], ['01', '1'], ['1', 'NA']]
 
-    :param name: of the column.
+    :param name: name of the column.
     :param texts: its values as they are written.
-    :param troubles: where to note what is wrong.
-    :param kind: (default: not known) the kind of factor that the user named.
+    :param troubles: collects the missing labels.
+    :param kind: (default: not known) the kind of the factor, if the user passed it.
     """
     import pandas
 
@@ -212,7 +212,7 @@ def as_labels(
 
 
 def _label_numbers(classes: Sequence[str]) -> Num[np.ndarray, " class"] | None:
-    """Return the numbers that different texts stand for; None if they are not numbers or some would be equal."""
+    """Return the numbers that distinct texts represent; None if they are not numbers or some would be equal."""
     if any(PADDED.fullmatch(text) or not text.isascii() or "_" in text for text in classes):
         return None
     try:
@@ -227,7 +227,7 @@ def _label_numbers(classes: Sequence[str]) -> Num[np.ndarray, " class"] | None:
 def number_classes(
     column: Shaped[np.ndarray, " sample"],
 ) -> tuple[Int[np.ndarray, " sample"], tuple[str, ...]]:
-    """Texts as numbers, in alphabetical order, and the text of each number.
+    """Number the classes of a text column in alphabetical order; return the numbers and the text of each.
 
     >>> codes, names = number_classes(np.array(["red", "blue", "red"]))
     >>> codes.tolist(), names
@@ -239,26 +239,26 @@ def number_classes(
     return codes.reshape(-1).astype(np.int64), tuple(map(str, names))
 
 
-def choose_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> None:
-    """Refuse columns that a table does not have, or that are asked for twice.
+def choose_columns(wanted: Sequence[str], existing: Sequence[str], where: str) -> None:
+    """Raise an error if a column is missing from a table or is requested twice.
 
-    :param wanted: the columns that the user names.
-    :param there: those the table has.
-    :param where: what the table is called.
+    :param wanted: the columns that the user requests.
+    :param existing: the columns of the table.
+    :param where: name of the table in messages.
     """
-    known = set(there)
+    known = set(existing)
     for name, count in collections.Counter(wanted).items():
         if name not in known:
-            raise unknown(f"column of {where}", name, there)
+            raise unknown(f"column of {where}", name, existing)
         if count > 1:
-            raise InputError(problem=f"column {name!r} of {where} was asked for twice", remedy="name it once")
+            raise InputError(problem=f"column {name!r} of {where} was requested twice", remedy="list it once")
 
 
 def check_names(names: Sequence[str], where: str) -> None:
-    """Refuse a table in which two columns have the same name.
+    """Raise an error if two columns of a table have the same name.
 
-    :param names: of its columns.
-    :param where: what the table is called.
+    :param names: names of its columns.
+    :param where: name of the table in messages.
     """
     twice = sorted(name for name, count in collections.Counter(names).items() if count > 1)
     if twice:

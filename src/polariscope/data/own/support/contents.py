@@ -1,4 +1,4 @@
-"""What a dataset of the user's own is made from, before it is checked."""
+"""Contents of a dataset of the user's own data, before they are checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Shaped
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contents:
-    """Observations and what is known of them, as they were given or read."""
+    """Observations and facts about them, as passed by the user or read from a file."""
 
     array: object
     """The observations: an array, a sparse matrix, or rows of :mod:`polariscope.data.own.support.rows`."""
@@ -20,10 +20,10 @@ class Contents:
     factor_names: Sequence[str] | None = None
     factor_kinds: Sequence[str] | None = None
     feature_names: tuple[str, ...] = ()
-    """Names of the features of flat rows; empty where they have none."""
+    """Names of the features of flat rows; empty if they have no names."""
     ids: object = None
-    """What identifies each observation; None: its number."""
+    """Identifier of each observation; None for its number."""
     choices: tuple[str, ...] = ()
-    """What was decided while reading, in a few words each."""
+    """Decisions made while reading, in a few words each."""
     aside: Mapping[str, Shaped[np.ndarray, " sample"]] = dataclasses.field(default_factory=dict)
-    """Columns that are neither features nor factors, by name: what data are split by."""
+    """Columns that are neither features nor factors, by name, such as those that define a split."""

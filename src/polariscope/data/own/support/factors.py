@@ -1,4 +1,4 @@
-"""Factors and labels of the user's own: their names, kinds and classes."""
+"""Factors and labels of the user's own data: their names, kinds and classes."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from polariscope.data.own.support.rows import as_rows, check_finite
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Factors:
-    """Factors of every observation, checked."""
+    """Checked factors of every observation."""
 
     values: Shaped[np.ndarray, "sample factor"] | None = None
     names: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
     kinds: tuple[FactorKind, ...] = ()
     classes: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    """The text of each class, of factors that were text."""
+    """The text of each class, for factors that were text."""
 
     def take(self, rows: Int[np.ndarray, " some"]) -> Factors:
-        """Return the factors of some observations; classes of text that none of them has are left out.
+        """Return the factors of some observations; text classes that no longer occur are left out.
 
-        :param rows: numbers of the observations.
+        :param rows: indices of the observations.
         """
         if self.values is None:
             return self
         values, classes, sizes = self.values[rows], {}, []
         for column, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True)):
-            there, numbers = np.unique(values[:, column], return_inverse=True)
+            present, numbers = np.unique(values[:, column], return_inverse=True)
             if name in self.classes:
                 values[:, column] = numbers.reshape(-1)
-                classes[name] = tuple(self.classes[name][int(number)] for number in there)
-            sizes.append(0 if kind == "continuous" else len(there))
+                classes[name] = tuple(self.classes[name][int(number)] for number in present)
+            sizes.append(0 if kind == "continuous" else len(present))
         return dataclasses.replace(self, values=values, sizes=tuple(sizes), classes=classes)
 
 
 def known_factors(contents: Contents, n_samples: int) -> Factors:
-    """Factors, their names, their numbers of values, their kinds and the names of their classes.
+    """Check factors and complete their names, numbers of values, kinds and class names.
 
-    Columns of whole numbers are categorical, others continuous, unless the user says otherwise. Text is numbered in
+    Columns of integers are categorical and others continuous, unless the user passes their kinds. Text is numbered in
     alphabetical order.
 
-    :param contents: what the user gave.
-    :param n_samples: the number of observations.
+    :param contents: contents of the dataset.
+    :param n_samples: number of observations.
     """
     if contents.factors is None:
         if contents.factor_names is not None or contents.factor_kinds is not None:
@@ -62,7 +62,7 @@ def known_factors(contents: Contents, n_samples: int) -> Factors:
                     Argument("factor_names"),
                     " and ",
                     Argument("factor_kinds"),
-                    " describe factors, but none were given",
+                    " describe factors, but no factors were passed",
                 ),
                 remedy=("pass ", Argument("factors")),
             )
@@ -81,7 +81,7 @@ def known_factors(contents: Contents, n_samples: int) -> Factors:
         names = column_names or tuple(f"factor-{column + 1}" for column in range(count))
     names = tuple(map(str, names))
     if kinds is None:
-        # column by column, since one array holds them all: a measured one makes every column floats
+        # Column by column, because they share one array, and one measured factor makes every column float.
         integral = (factors == np.rint(factors)).all(axis=0)
         kinds = tuple("categorical" if each else "continuous" for each in integral)
     kinds = tuple(map(str, kinds))
@@ -95,7 +95,7 @@ def known_factors(contents: Contents, n_samples: int) -> Factors:
             raise InputError("factor_kinds", f"be among {', '.join(get_args(FactorKind))}", got=f"{kind!r}")
         if kind != "continuous" and not whole and (column != np.rint(column)).any():
             raise InputError(
-                f"factor {name!r}", f"hold whole numbers, since it is {kind}", remedy="number its values"
+                f"factor {name!r}", f"contain integers, because it is {kind}", remedy="number its values"
             )
     factors = factors.astype(np.float64 if "continuous" in kinds else np.int64)
     sizes = tuple(
@@ -107,7 +107,7 @@ def known_factors(contents: Contents, n_samples: int) -> Factors:
 
 
 def _numbers(factors: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple[str, ...]]]:
-    """Factors as numbers, the names of their columns where there are any, and the classes of those that were text."""
+    """Return factors as numbers, the names of their columns if they have any, and the classes of text factors."""
     refuse_masked(factors, "factors")
     columns: dict[str, np.ndarray] | None = None
     if isinstance(factors, Mapping):
@@ -144,17 +144,17 @@ def _numbers(factors: Any) -> tuple[np.ndarray, tuple[str, ...], dict[int, tuple
 
 
 def _unmasked(columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the columns as ordinary arrays; masked values are missing, and refused."""
+    """Return the columns as ordinary arrays; raise an error if values are masked, which means missing."""
     troubles = Troubles()
     for name, column in columns.items():
         if np.ma.is_masked(column):
             troubles.missing(name, np.flatnonzero(np.ma.getmaskarray(column)).tolist())
-    troubles.refuse("factors", "drop these samples, or fill the values in")
+    troubles.refuse("factors", "drop these samples, or fill in the values")
     return {name: np.asarray(column) for name, column in columns.items()}
 
 
 def _check_exact(columns: Sequence[np.ndarray], names: Sequence[str]) -> None:
-    """Refuse whole numbers that would change next to measured factors, with which they share an array of floats."""
+    """Raise an error if large integers would be rounded because they share a float array with measured factors."""
     if np.result_type(*columns).kind != "f":
         return
     for index, column in enumerate(columns):
@@ -178,7 +178,7 @@ def _as_array(values: Any) -> np.ndarray:
 
 
 def _check_text(name: str, column: np.ndarray) -> None:
-    """Refuse a column of objects that are no text, or that lacks values."""
+    """Raise an error if a column of objects contains anything but text, or lacks values."""
     values = column.tolist()
     troubles = Troubles()
     lacking = [row for row, value in enumerate(values) if is_absent(value)]
@@ -189,7 +189,7 @@ def _check_text(name: str, column: np.ndarray) -> None:
     if strange is not None:
         raise InputError(
             f"factor {name!r}",
-            "hold numbers or text",
+            "contain numbers or text",
             got=type(strange).__name__,
             remedy="convert its values",
         )

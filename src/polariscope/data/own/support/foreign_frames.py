@@ -1,4 +1,4 @@
-"""Frames of pandas and polars, known by what they offer and read with pandas."""
+"""Frames of pandas and polars, recognised by their attributes and read with pandas."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 def is_frame(table: object) -> bool:
-    """Whether something is a frame.
+    """Return whether an object is a frame.
 
-    :param table: what the user has.
+    :param table: the object.
     """
     return all(hasattr(table, name) for name in ("to_numpy", "columns", "dtypes"))
 
 
 def is_series(table: object) -> bool:
-    """Whether something is one column of a frame.
+    """Return whether an object is a single column of a frame.
 
-    :param table: what the user has.
+    :param table: the object.
     """
     return all(hasattr(table, name) for name in ("name", "dtype", "to_numpy")) and not is_frame(table)
 
 
 def read_frame(frame: object, name: str) -> Contents:
-    """The numbers of a frame with the names of its columns and rows; missing values are NaN, and text is refused.
+    """Read the numbers of a frame and the names of its columns and rows; missing values become NaN, text is an error.
 
     :param frame: a frame of pandas or polars.
-    :param name: how messages call it.
+    :param name: name of the frame in messages.
     """
     table = as_pandas(frame)
     columns = frame_columns(frame, name, features=tuple(map(str, table.columns)))
@@ -50,22 +50,22 @@ def read_frame(frame: object, name: str) -> Contents:
     for column, values in columns.items():
         check_feature(column, values, troubles)
     troubles.refuse(
-        name, "drop these columns, turn them into numbers, or pass them as factors, which may be text"
+        name, "drop these columns, convert them to numbers, or pass them as factors, which can be text"
     )
     if not columns or not len(next(iter(columns.values()))):
         raise InputError(
-            name, "hold at least one sample with one value", got=f"a frame of {len(columns)} columns"
+            name, "contain at least one sample with one value", got=f"a frame of {len(columns)} columns"
         )
     numbered = list(columns) == [str(number) for number in range(len(columns))]
     return Contents(stacked(columns), feature_names=() if numbered else tuple(columns), ids=row_names(frame))
 
 
 def check_feature(column: str, values: Shaped[np.ndarray, " sample"], troubles: Troubles) -> None:
-    """Note a feature that contains text, or whole numbers that floats cannot represent.
+    """Record a feature that contains text, or integers that floats cannot represent.
 
-    :param column: its name.
+    :param column: name of the feature.
     :param values: its values.
-    :param troubles: where to note what is wrong.
+    :param troubles: collects the problems.
     """
     if values.dtype.kind not in "biuf" and len(values):
         troubles.text(column, str(values[0]), 0)
@@ -76,7 +76,7 @@ def check_feature(column: str, values: Shaped[np.ndarray, " sample"], troubles: 
 
 
 def stacked(columns: Mapping[str, Num[np.ndarray, " sample"]]) -> Num[np.ndarray, "sample feature"]:
-    """Return columns of numbers as one array.
+    """Stack columns of numbers in one array.
 
     :param columns: at least one column.
     """
@@ -90,11 +90,11 @@ def stacked(columns: Mapping[str, Num[np.ndarray, " sample"]]) -> Num[np.ndarray
 def frame_columns(
     frame: object, name: str, troubles: Troubles | None = None, features: Collection[str] = ()
 ) -> dict[str, Shaped[np.ndarray, " sample"]]:
-    """Return the columns of a frame or series by name, as arrays; others than features must not lack values.
+    """Return the columns of a frame or series as arrays by name; only features can have missing values.
 
     :param frame: a frame or series of pandas or polars.
-    :param name: how messages call it.
-    :param troubles: (default: they are refused here) where to note columns that lack values.
+    :param name: name of the frame in messages.
+    :param troubles: (default: an error is raised here) collects columns with missing values.
     :param features: (default none) columns whose missing values become NaN.
     """
     table = as_pandas(frame)
@@ -105,7 +105,7 @@ def frame_columns(
     for column, (_, series) in zip(names, table.items(), strict=True):
         values = series.to_numpy()
         lacking = series.isna().to_numpy(dtype=bool)
-        if values.dtype.kind == "f":  # pandas can tell NaN from missing
+        if values.dtype.kind == "f":  # pandas can distinguish NaN from missing values
             lacking = lacking | np.isnan(values)
         if lacking.any() and column in features:
             values = _with_gaps(series, lacking)
@@ -113,26 +113,27 @@ def frame_columns(
             noted.missing(column, np.flatnonzero(lacking).tolist())
         columns[column] = values
     if troubles is None:
-        noted.refuse(name, "drop these rows or columns, or fill the values in")
+        noted.refuse(name, "drop these rows or columns, or fill in the values")
     return columns
 
 
 def _with_gaps(series: pandas.Series, lacking: Bool[np.ndarray, " sample"]) -> Shaped[np.ndarray, " sample"]:
-    """Return a feature that lacks values as floats, if the values it has are numbers; otherwise as it is."""
+    """Return a feature with missing values as floats if its known values are numbers, otherwise unchanged."""
     known = series[~lacking]
     values = known.to_numpy()
     is_number = values.dtype.kind in "biuf" or all(
         isinstance(value, int | float | np.number) for value in values.tolist()
     )
     if not is_number:
-        return series.to_numpy()[np.argsort(lacking, kind="stable")]  # one that is there is the example
+        # The message quotes the first value as an example, so it must not be a missing one.
+        return series.to_numpy()[np.argsort(lacking, kind="stable")]
     filled = np.full(len(series), np.nan)
     filled[~lacking] = values.astype(np.float64)
     return filled
 
 
 def as_pandas(frame: Any) -> pandas.DataFrame:
-    """Return a frame or series of pandas or polars as a frame of pandas.
+    """Convert a frame or series of pandas or polars to a frame of pandas.
 
     :param frame: the frame or series.
     """
@@ -144,12 +145,12 @@ def as_pandas(frame: Any) -> pandas.DataFrame:
         return series.to_frame("factor-1" if name in (None, "") else name)
     if isinstance(frame, pandas.DataFrame):
         return frame
-    # A frame of polars converts itself only if pyarrow is installed.
+    # The conversion that polars provides requires pyarrow.
     return pandas.DataFrame({str(name): frame[name].to_numpy() for name in frame.columns})
 
 
 def row_names(frame: object) -> Shaped[np.ndarray, " sample"] | None:
-    """The index of a pandas frame, where it is more than row numbers.
+    """Return the index of a pandas frame if it contains more than row numbers.
 
     :param frame: a frame.
     """
@@ -160,37 +161,39 @@ def row_names(frame: object) -> Shaped[np.ndarray, " sample"] | None:
 
 
 def check_rows_match(frame: object, factors: object) -> None:
-    """Refuse a frame and factors of pandas whose indices say that their rows are not those of the same samples.
+    """Raise an error if the indices of a pandas frame and its factors show that their rows do not match.
 
-    Rows are paired by their places, so the same names in another order, or other names, are a mistake. Row numbers
-    beside names say nothing.
+    Rows are paired by position, so other names, or the same names in another order, are a mistake. Row numbers cannot
+    be compared with names.
 
     :param frame: the observations.
     :param factors: their factors.
     """
-    one: Any = getattr(frame, "index", None)
-    other: Any = getattr(factors, "index", None)
-    if not (hasattr(one, "equals") and hasattr(other, "equals")) or len(one) != len(other):
+    frame_index: Any = getattr(frame, "index", None)
+    factor_index: Any = getattr(factors, "index", None)
+    if not (hasattr(frame_index, "equals") and hasattr(factor_index, "equals")):
         return
-    is_named = "RangeIndex" not in (type(one).__name__, type(other).__name__)
-    if one.equals(other) or not (is_named or set(one) == set(other)):
+    if len(frame_index) != len(factor_index):
         return
-    row = next(row for row, (here, there) in enumerate(zip(one, other, strict=True)) if here != there)
+    is_named = "RangeIndex" not in (type(frame_index).__name__, type(factor_index).__name__)
+    if frame_index.equals(factor_index) or not (is_named or set(frame_index) == set(factor_index)):
+        return
+    row = next(row for row, (x, y) in enumerate(zip(frame_index, factor_index, strict=True)) if x != y)
     raise InputError(
         "X and factors",
         "have the same rows in the same order",
-        got=f"{one[row]!r} and {other[row]!r} in row {row}",
-        remedy="use factors.loc[X.index], or pass factors.to_numpy() if their order is right",
+        got=f"{frame_index[row]!r} and {factor_index[row]!r} in row {row}",
+        remedy="use factors.loc[X.index], or pass factors.to_numpy() if their order is correct",
     )
 
 
 def as_ids(values: Shaped[np.ndarray, " sample"]) -> Shaped[np.ndarray, " sample"]:
-    """What identifies samples: whole numbers as they are, anything else as text.
+    """Return identifiers of samples: integers unchanged, anything else as text.
 
     :param values: the names of the rows.
     """
     if values.dtype.kind in "iu":
         return values
     if any(map(is_absent, values.tolist())):
-        raise InputError("names of rows", "be there for every row", remedy="fill them in, or leave them out")
+        raise InputError("names of rows", "exist for every row", remedy="fill them in, or leave them out")
     return np.array([str(value) for value in values.tolist()])

@@ -1,4 +1,4 @@
-"""Rows of a table without their missing values, read as needed."""
+"""Rows of a table, read as needed, with missing values removed or filled."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from polariscope.data.missing import Gaps, Missing, fill, find_gaps, medians_of
 from polariscope.data.own.support.rows import AbstractRows, stored
 
 MEDIAN_VALUES, MEDIAN_ROWS = 2**26, 10_000
-"""Values that medians are taken from at most, and the least number of rows; larger tables are sampled."""
+"""Maximum number of values, and minimum number of rows, from which medians are computed; larger tables are sampled."""
 
 
 class SelectedRows(AbstractRows):
-    """Some rows of others.
+    """A selection of rows.
 
-    :param base: the others.
-    :param row_numbers: numbers of the rows, ascending.
+    :param base: the rows to select from.
+    :param row_numbers: numbers of the selected rows, ascending.
     """
 
     def __init__(self, base: AbstractRows, row_numbers: Int[np.ndarray, " row"]) -> None:
@@ -28,25 +28,25 @@ class SelectedRows(AbstractRows):
         self.shape, self.dtype = (len(row_numbers), *base.shape[1:]), base.dtype
         self.held = (*base.held, row_numbers)
 
-    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+    def take(self, indices: Int[np.ndarray, " row"]) -> Shaped[np.ndarray, "row ..."]:
         return self.base.take(self.row_numbers[indices])
 
 
 class FilledRows(AbstractRows):
-    """Rows in which missing values are replaced.
+    """Rows with missing values replaced.
 
     :param base: the rows.
-    :param medians: the value for each column.
+    :param medians: the replacement for each column.
     """
 
     def __init__(self, base: AbstractRows, medians: Float[np.ndarray, " feature"]) -> None:
         self.base, self.medians, self.shape, self.dtype = base, medians, base.shape, base.dtype
         self.held = (*base.held, medians)
 
-    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+    def take(self, indices: Int[np.ndarray, " row"]) -> Shaped[np.ndarray, "row ..."]:
         return fill(self.base.take(indices), self.medians)
 
-    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "chosen ..."]:
+    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "row ..."]:
         return fill(self.base.slice(start, stop), self.medians)
 
 
@@ -56,22 +56,23 @@ class Complete:
 
     rows: AbstractRows
     row_numbers: Int[np.ndarray, " row"] | None = None
-    """Numbers of the remaining rows, if others were left out."""
+    """Numbers of the remaining rows if others were left out, otherwise None."""
     choices: tuple[str, ...] = ()
-    """What was done, in a few words."""
+    """Description of the changes, in a few words."""
 
 
 def without_gaps(rows: AbstractRows, policy: Missing, where: str, names: tuple[str, ...] = ()) -> Complete:
-    """Return the rows of a table without missing values: refused, left out or filled in.
+    """Return the rows of a table without missing values, which are refused, left out or filled in.
 
-    Medians are those of all rows, held-out ones included; of more than 2^26 values, those of rows at equal distances.
+    Medians are those of all rows, including held-out ones. If there are more than 2^26 values, equally spaced rows are
+    used.
 
     :param rows: the table.
-    :param policy: what is done about missing values.
-    :param where: how messages call the table.
+    :param policy: treatment of missing values.
+    :param where: name of the table in messages.
     :param names: (default none) names of its columns.
     """
-    # A minimum passes NaN on, without a temporary array as large as the chunk.
+    # The minimum propagates NaN, without a temporary array as large as the chunk.
     if rows.dtype.kind != "f" or not any(np.isnan(chunk.min(initial=0)) for _, chunk in stored(rows)):
         return Complete(rows)
     gaps = find_gaps(rows.chunks())
@@ -88,14 +89,14 @@ def _dropped(rows: AbstractRows, gaps: Gaps, where: str) -> Complete:
             problem=f"every row of {where} lacks a value", remedy="leave out columns that lack many values"
         )
     plural = "s that lack" if len(gaps.rows) > 1 else " that lacks"
-    said = f"{len(gaps.rows):,} of {gaps.n_samples:,} rows left out: row{plural} a value"
-    return Complete(SelectedRows(rows, row_numbers), row_numbers, (said,))
+    choice = f"{len(gaps.rows):,} of {gaps.n_samples:,} rows left out: row{plural} a value"
+    return Complete(SelectedRows(rows, row_numbers), row_numbers, (choice,))
 
 
 def _filled(rows: AbstractRows, gaps: Gaps) -> Complete:
-    most = max(MEDIAN_ROWS, MEDIAN_VALUES // rows.shape[1])
-    sample = np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.int64)
+    max_rows = max(MEDIAN_ROWS, MEDIAN_VALUES // rows.shape[1])
+    sample = np.linspace(0, len(rows) - 1, min(len(rows), max_rows)).astype(np.int64)
     medians = medians_of(rows.take(sample))
     which = "all rows" if len(sample) == len(rows) else f"{len(sample):,} rows"
-    said = f"{plural(gaps.total, 'missing value')} filled with the median of the column over {which}"
-    return Complete(FilledRows(rows, medians), choices=(said,))
+    choice = f"{plural(gaps.total, 'missing value')} filled with the median of the column over {which}"
+    return Complete(FilledRows(rows, medians), choices=(choice,))

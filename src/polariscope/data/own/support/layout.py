@@ -1,4 +1,4 @@
-"""Which axis of an array holds what, and which byte is white."""
+"""Meaning of the axes of an array, and the byte that is white."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from polariscope.data.own import Layout
 from polariscope.data.own.support.rows import AbstractRows, exceeds, extent
 
 Axes = Literal["rows", "grey", "channels-first", "channels-last"]
-"""What the axes of an array after the first are: features; height and width; or these with channels."""
+"""Meaning of the axes of an array after the first: features; height and width; or these with channels."""
 CHANNELS = (1, 3)
 
 
 def axes_of(rows: AbstractRows, layout: Layout | None) -> Axes:
-    """What the axes are, for images checked to be bytes or floats in [0, 1].
+    """Return the meaning of the axes; images are checked to be bytes or floats in [0, 1].
 
     :param rows: the observations.
-    :param layout: where the user says that the channels are; None where they did not.
+    :param layout: position of the channels, if the user passed it.
     """
     shape = rows.shape
     if len(shape) == 2:
@@ -55,7 +55,7 @@ def axes_of(rows: AbstractRows, layout: Layout | None) -> Axes:
 
 
 def _channels(shape: tuple[int, ...], layout: Layout | None) -> Layout:
-    """Where the channels are: where the size is 1 or 3, unless the user says so."""
+    """Return the position of the channels: that of the user, otherwise the axis of size 1 or 3."""
     if layout is not None:
         if layout not in ("channels-first", "channels-last"):
             raise InputError("layout", "be 'channels-first' or 'channels-last'", got=f"{layout!r}")
@@ -63,9 +63,9 @@ def _channels(shape: tuple[int, ...], layout: Layout | None) -> Layout:
     first, last = shape[1] in CHANNELS, shape[3] in CHANNELS
     if first and last:
         raise InputError(
-            problem=f"X of shape {shape} may have its channels first or last",
+            problem=f"X of shape {shape} can have its channels first or last",
             remedy=(
-                "say which with ",
+                "choose with ",
                 Argument("layout", "channels-first"),
                 " or ",
                 Argument("layout", "channels-last"),
@@ -75,7 +75,7 @@ def _channels(shape: tuple[int, ...], layout: Layout | None) -> Layout:
         raise InputError(
             problem=f"X of shape {shape} has neither 1 nor 3 channels first or last",
             remedy=(
-                "if it is meant so, say where they are with ",
+                "if this is intended, give their position with ",
                 Argument("layout", "channels-first"),
                 " or ",
                 Argument("layout", "channels-last"),
@@ -85,10 +85,10 @@ def _channels(shape: tuple[int, ...], layout: Layout | None) -> Layout:
 
 
 def arranged(array: Shaped[np.ndarray, "sample ..."], axes: Axes) -> Shaped[np.ndarray, "sample ..."]:
-    """Observations with their channels first, a view.
+    """Return a view of observations with their channels first.
 
-    :param array: some observations as they are stored.
-    :param axes: what its axes are.
+    :param array: observations as they are stored.
+    :param axes: meaning of its axes.
     """
     if axes == "grey":
         return array[:, np.newaxis]
@@ -96,40 +96,40 @@ def arranged(array: Shaped[np.ndarray, "sample ..."], axes: Axes) -> Shaped[np.n
 
 
 def shape_of(rows: AbstractRows, axes: Axes) -> tuple[int, ...]:
-    """Shape of one observation with its channels first.
+    """Return the shape of one observation with its channels first.
 
     :param rows: the observations.
-    :param axes: what their axes are.
+    :param axes: meaning of their axes.
     """
-    one = rows.shape[1:]
-    return {"grey": (1, *one), "channels-last": (*one[2:], *one[:2])}.get(axes, one)
+    shape = rows.shape[1:]
+    return {"grey": (1, *shape), "channels-last": (*shape[2:], *shape[:2])}.get(axes, shape)
 
 
-def white_of(rows: AbstractRows, asked: int | None) -> int | None:
-    """Which byte is white: None where there are no images of bytes.
+def white_of(rows: AbstractRows, requested: int | None) -> int | None:
+    """Return the byte that is white; None if the observations are not images of bytes.
 
     :param rows: the observations.
-    :param asked: what the user says; None where they did not.
+    :param requested: the value that the user passed, if any.
     """
-    if asked is not None and (isinstance(asked, bool) or asked not in (1, 255)):
+    if requested is not None and (isinstance(requested, bool) or requested not in (1, 255)):
         raise InputError(
-            "white", "be 1 or 255", got=f"{asked!r}", remedy="leave it out to have it recognised"
+            "white", "be 1 or 255", got=f"{requested!r}", remedy="leave it out to have it recognised"
         )
     if len(rows.shape) == 2 or rows.dtype != np.uint8:
-        if asked is not None:
+        if requested is not None:
             raise InputError(
                 problem=(Argument("white"), " is for images of bytes"),
                 got=f"{rows.dtype} of shape {rows.shape}",
                 remedy="leave it out",
             )
         return None
-    if asked == 255:
-        return asked
+    if requested == 255:
+        return requested
     if not exceeds(rows, 1):
-        return asked or (1 if exceeds(rows, 0) else 255)
-    if asked == 1:
+        return requested or (1 if exceeds(rows, 0) else 255)
+    if requested == 1:
         raise InputError(
-            problem=(Argument("white", 1), " needs bytes that are 0 or 1"),
+            problem=(Argument("white", 1), " requires bytes that are 0 or 1"),
             got=f"bytes up to {extent(rows)[1]:g}",
             remedy=("use ", Argument("white", 255), ", or rescale the images"),
         )
@@ -137,12 +137,12 @@ def white_of(rows: AbstractRows, asked: int | None) -> int | None:
 
 
 def choices_of(rows: AbstractRows, axes: Axes, layout: Layout | None, white: int | None) -> tuple[str, ...]:
-    """How images are read where the user did not say, in a few words each.
+    """Describe the decisions about images that the user did not make, in a few words each.
 
     :param rows: the observations.
-    :param axes: what their axes are.
-    :param layout: what the user said of the channels.
-    :param white: which byte was recognised as white; None where the user said it, or there are no bytes.
+    :param axes: meaning of their axes.
+    :param layout: position of the channels, if the user passed it.
+    :param white: the byte recognised as white; None if the user passed it, or if there are no bytes.
     """
     choices = []
     if len(rows.shape) == 4 and layout is None:

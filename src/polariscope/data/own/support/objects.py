@@ -1,4 +1,4 @@
-"""Datasets of other libraries, known by what they offer: items by number, arrays with a shape, AnnData."""
+"""Datasets of other libraries, recognised by their attributes: items by index, arrays with a shape, AnnData."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ OBSERVATIONS = (
     *("X", "x", "image", "images", "img", "pixel_values", "pixels"),
     *("values", "features", "input", "inputs", "data"),
 )
-"""What the observation of an item may be called."""
+"""Possible names of the observation in an item."""
 LABELS = ("factors", "labels", "label", "targets", "target", "y", "class", "fine_label")
-"""What the labels of an item may be called."""
+"""Possible names of the labels in an item."""
 
 
 def tensors_of(data: DataLike) -> tuple[Any, Any] | None:
-    """The observations and labels of a TensorDataset of PyTorch; None for anything else.
+    """Return the observations and labels of a TensorDataset of PyTorch; None for any other object.
 
-    :param data: what the user has.
+    :param data: the object.
     """
     tensors: Any = getattr(data, "tensors", None)
     if not isinstance(tensors, tuple | list) or not tensors:
@@ -37,7 +37,7 @@ def tensors_of(data: DataLike) -> tuple[Any, Any] | None:
     columns = [label[:, np.newaxis] if label.ndim == 1 else label for label in labels]
     if any(column.ndim != 2 for column in columns):
         raise InputError(
-            problem=f"a {type(data).__name__} of {len(tensors)} tensors holds more than observations and labels",
+            problem=f"a {type(data).__name__} of {len(tensors)} tensors contains more than observations and labels",
             got=f"shapes {', '.join(str(tuple(tensor.shape)) for tensor in tensors)}",
             remedy="pass the tensor with the observations, tensors[0]",
         )
@@ -52,14 +52,14 @@ def read_object(
     layout: Layout | None,
     cache_megabytes: int,
 ) -> tuple[Contents, Layout | None]:
-    """The contents of whatever :func:`polariscope.from_dataset` takes, and where the channels are.
+    """Read any object that :func:`polariscope.from_dataset` accepts; return its contents and the channels' position.
 
     :param data: the object.
-    :param key: what the observation is called in dictionaries; None to recognise it.
+    :param key: key of the observation in dictionaries; None to recognise it.
     :param labels: names of factors.
-    :param layer: of an AnnData.
-    :param layout: where the user says that the channels are.
-    :param cache_megabytes: the largest array that stays in memory.
+    :param layer: layer of an AnnData object.
+    :param layout: position of the channels, if the user passed it.
+    :param cache_megabytes: maximum size of an array that stays in memory.
     """
     if all(hasattr(data, name) for name in ("X", "obs", "layers")):
         return read_anndata(data, labels, layer, cache_megabytes), layout
@@ -78,7 +78,7 @@ def read_object(
 
 
 def _is_nested(data: object) -> bool:
-    """Whether something is an array already, or a list of rows, of which NumPy makes one."""
+    """Return whether an object is an array, or a list of rows that NumPy can convert to one."""
     if isinstance(data, np.ndarray) or hasattr(data, "__array__"):
         return True
     if not isinstance(data, list | tuple):
@@ -88,9 +88,9 @@ def _is_nested(data: object) -> bool:
 
 
 def _refuse_streams(data: object) -> None:
-    """Refuse what gives no item by its number."""
+    """Raise an error if an object does not return items by index."""
     name = type(data).__name__
-    remedy = "collect its items in an array, or give a dataset with data[i] and len(data)"
+    remedy = "collect its items in an array, or pass a dataset with data[i] and len(data)"
     if hasattr(data, "dataset") and hasattr(data, "batch_size"):
         remedy = "pass the dataset that it loads, loader.dataset"
     is_stream = any(kind.__name__ == "IterableDataset" for kind in type(data).__mro__)
@@ -98,29 +98,29 @@ def _refuse_streams(data: object) -> None:
         if isinstance(data, Iterable):
             raise InputError(
                 "data",
-                "give each observation by its number",
-                got=f"{name}, which gives one after the other",
+                "return each observation by its index",
+                got=f"{name}, which only iterates",
                 remedy=remedy,
             )
         raise InputError(
-            "data", "be a dataset or an array", got=name, remedy="give an object with data[i] and len(data)"
+            "data", "be a dataset or an array", got=name, remedy="pass an object with data[i] and len(data)"
         )
     if not hasattr(data, "__len__"):
         raise InputError("data", "have a length", got=f"{name} without one", remedy=remedy)
 
 
 class Items:
-    """Items of a map-style dataset, each taken apart into an observation and its labels.
+    """Items of a map-style dataset, each split into an observation and its labels.
 
-    :param source: what gives items by number.
-    :param key: what the observation is called in dictionaries; None to recognise it.
-    :param labels: what the labels are called in dictionaries; none to recognise them.
+    :param source: object that returns items by index.
+    :param key: key of the observation in dictionaries; None to recognise it.
+    :param labels: keys of the labels in dictionaries; empty to recognise them.
     """
 
     def __init__(self, source: object, key: str | None, labels: tuple[str, ...]) -> None:
         self.source = cast(Any, source)
         if not len(self.source):
-            raise InputError(problem=f"the {type(source).__name__} is empty", remedy="give one with items")
+            raise InputError(problem=f"the {type(source).__name__} is empty", remedy="pass one with items")
         first = _item(self.source, 0)
         self.key, self.labels = key, labels
         if isinstance(first, Mapping):
@@ -140,8 +140,8 @@ class Items:
         again, _ = self.split(self.source[0], 0)
         if self.first.tobytes() != again.tobytes():
             raise InputError(
-                problem=f"item 0 of the {type(source).__name__} is another one every time it is asked for",
-                remedy="leave random augmentation out, so item i is always the same",
+                problem=f"item 0 of the {type(source).__name__} changes every time it is read",
+                remedy="remove random augmentation, so item i is always the same",
             )
         value = self._observation(first)
         self.has_pictures = hasattr(value, "convert") and hasattr(value, "mode")
@@ -158,7 +158,7 @@ class Items:
                         f"items are dictionaries of {listed(names, quoted=True)}, and it is not clear which is the "
                         "observation"
                     ),
-                    remedy=("say which with ", Argument("key", names[0])),
+                    remedy=("choose it with ", Argument("key", names[0])),
                 )
             self.key = known[0]
         for name in (self.key, *self.labels):
@@ -168,7 +168,7 @@ class Items:
 
     @property
     def not_used(self) -> list[str]:
-        """Entries of dictionaries that are neither the observation nor labels."""
+        """Entries of dictionaries that are neither observations nor labels."""
         first = _item(self.source, 0)
         return (
             [name for name in first if name not in (self.key, *self.labels)]
@@ -182,10 +182,10 @@ class Items:
         return item[0] if isinstance(item, tuple) else item
 
     def split(self, item: Any, index: int) -> tuple[Shaped[np.ndarray, "..."], dict[str, object]]:
-        """The observation of an item, and its labels by name.
+        """Return the observation of an item, and its labels by name.
 
-        :param item: what the dataset gave.
-        :param index: its number, for messages.
+        :param item: an item of the dataset.
+        :param index: its index, for messages.
         """
         labels: dict[str, object] = {}
         if isinstance(item, Mapping):
@@ -202,9 +202,9 @@ class Items:
         return _array(self._observation(item), index), flat
 
     def take(self, indices: Sequence[int]) -> tuple[list[Shaped[np.ndarray, "..."]], list[dict[str, object]]]:
-        """Observations and labels of some items, all shaped like the first.
+        """Return the observations and labels of some items, which must have the shape of the first.
 
-        :param indices: their numbers.
+        :param indices: indices of the items.
         """
         together = getattr(self.source, "__getitems__", None)
         items = together(list(indices)) if together else [_item(self.source, index) for index in indices]
@@ -218,7 +218,7 @@ class Items:
                         f"item {index} is of shape {observation.shape} with labels {here}, and item 0 of shape "
                         f"{self.first.shape} with {first}"
                     ),
-                    remedy="bring all items to one shape",
+                    remedy="convert all items to one shape",
                 )
             observations.append(observation)
             labels.append(label)
@@ -226,17 +226,17 @@ class Items:
 
 
 class ItemRows(AbstractRows):
-    """Observations of a map-style dataset, asked for item by item.
+    """Observations of a map-style dataset, read item by item.
 
     :param items: the items.
-    :param dtype: of their numbers.
+    :param dtype: type of their numbers.
     """
 
     def __init__(self, items: Items, dtype: np.dtype) -> None:
         self.items, self.dtype = items, dtype
         self.shape = (len(items.source), *items.first.shape)
 
-    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+    def take(self, indices: Int[np.ndarray, " row"]) -> Shaped[np.ndarray, "row ..."]:
         rows = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
         for row, observation in enumerate(self.items.take(indices.tolist())[0]):
             rows[row] = observation
@@ -244,7 +244,7 @@ class ItemRows(AbstractRows):
 
 
 def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tuple[Contents, Layout | None]:
-    """Read every item once: check it, gather the labels, and keep the observations where they fit."""
+    """Read every item once: check it, collect its labels, and cache the observations if they fit in memory."""
     rows = ItemRows(items, items.first.dtype)
     fits = int(np.prod(rows.shape)) * rows.dtype.itemsize <= cache_megabytes * 2**20
     cached = np.empty(rows.shape, dtype=rows.dtype) if fits else None
@@ -252,16 +252,16 @@ def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tu
     step = chunk_length(rows.shape, rows.dtype)
     for start in range(0, len(rows), step):
         indices = range(start, min(start + step, len(rows)))
-        observations, some = items.take(indices)
+        observations, chunk_labels = items.take(indices)
         for index, observation in zip(indices, observations, strict=True):
             if not np.can_cast(observation.dtype, rows.dtype, "same_kind"):
                 raise InputError(
-                    problem=f"item {index} holds {observation.dtype} numbers, and item 0 {rows.dtype}",
-                    remedy="give all items the same type",
+                    problem=f"item {index} contains {observation.dtype} numbers, but item 0 contains {rows.dtype}",
+                    remedy="convert all items to the same type",
                 )
             if cached is not None:
                 cached[index] = observation
-        for label in some:
+        for label in chunk_labels:
             for name, value in label.items():
                 labels[name].append(value)
     factors = {name: np.array(values) for name, values in labels.items()} or None
@@ -273,7 +273,7 @@ def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tu
 
 
 def _array(value: Any, index: int) -> np.ndarray:
-    """An observation as an array: of a tensor, a picture, or numbers."""
+    """Convert an observation (a tensor, a picture or numbers) to an array."""
     if hasattr(value, "convert") and hasattr(value, "mode"):
         from polariscope.data.own.support.picture_bytes import pixels
 
@@ -283,18 +283,18 @@ def _array(value: Any, index: int) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise InputError(problem=f"item {index} is no array ({error})") from None
+        raise InputError(problem=f"item {index} is not an array ({error})") from None
     if array.dtype.kind not in "biuf" or array.ndim == 0:
         raise InputError(
-            problem=f"item {index} holds no array of numbers",
+            problem=f"item {index} does not contain an array of numbers",
             got=f"{type(value).__name__} of dtype {array.dtype}",
-            remedy="give items that are arrays, or pairs of an array and its label",
+            remedy="use items that are arrays, or pairs of an array and its label",
         )
     return array
 
 
 def _scalars(name: str, label: Any, index: int) -> dict[str, object]:
-    """The labels of an item one by one: a number, a text, or several in an array or a dictionary."""
+    """Return the labels of an item one by one; a label is a number, a text, or several in an array or dictionary."""
     if isinstance(label, Mapping):
         return {
             str(key): value
@@ -316,12 +316,12 @@ def _scalars(name: str, label: Any, index: int) -> dict[str, object]:
 
 
 def read_anndata(data: DataLike, labels: Sequence[str], layer: str | None, cache_megabytes: int) -> Contents:
-    """Cells of an AnnData, by what it offers: X or a layer, the names of both axes, and columns of ``obs``.
+    """Read the cells of an AnnData object: X or a layer, the names of both axes, and columns of ``obs``.
 
-    :param data: the AnnData.
+    :param data: the AnnData object.
     :param labels: columns of ``obs`` that are factors.
-    :param layer: the layer with the observations; None: X.
-    :param cache_megabytes: the largest array that stays in memory, of one that is backed by a file.
+    :param layer: the layer that contains the observations; None for X.
+    :param cache_megabytes: maximum size of an array that stays in memory, if it is backed by a file.
     """
     cells: Any = data
     if layer is not None and layer not in cells.layers:
@@ -329,7 +329,8 @@ def read_anndata(data: DataLike, labels: Sequence[str], layer: str | None, cache
     matrix = cells.X if layer is None else cells.layers[layer]
     if matrix is None:
         raise InputError(
-            problem="the AnnData has no X", remedy=("name a layer with ", Argument("layer"), ", or set its X")
+            problem="the AnnData has no X",
+            remedy=("choose a layer with ", Argument("layer"), ", or set its X"),
         )
     columns = list(map(str, cells.obs.columns))
     for name in labels:
@@ -354,7 +355,7 @@ def _item(source: Any, index: int) -> Any:
         return source[index]
     except (IndexError, KeyError) as error:
         raise InputError(
-            problem=f"the {type(source).__name__} has {len(source)} items by its length, but no item {index} "
+            problem=f"the {type(source).__name__} has length {len(source)}, but no item {index} "
             f"({type(error).__name__})",
-            remedy="give an object with data[i] for every i below len(data)",
+            remedy="pass an object with data[i] for every i below len(data)",
         ) from None

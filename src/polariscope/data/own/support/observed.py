@@ -1,4 +1,4 @@
-"""What every dataset made of rows does, wherever they were read from."""
+"""Base class of the datasets that consist of rows, from any source."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 class AbstractRowsDataset(AbstractDataset):
     """Observations that are rows or images in an array, with factors, names of features and names of rows.
 
-    A member is a frozen dataclass that reads its file in ``__post_init__`` and calls :meth:`_fill`. Its options
-    ``layout``, ``unit_interval``, ``white`` and ``missing`` are heard where it has them.
+    A member is a frozen dataclass that reads its file in ``__post_init__`` and calls :meth:`_fill`. The options
+    ``layout``, ``unit_interval``, ``white`` and ``missing`` are used if it has them.
     """
 
     layout: Layout | None = None
@@ -60,7 +60,7 @@ class AbstractRowsDataset(AbstractDataset):
     _aside: Mapping[str, Shaped[np.ndarray, " sample"]]
 
     def _fill(self, contents: Contents) -> None:
-        """Check what was read, and keep it."""
+        """Check the contents and store them."""
         if is_frame(contents.array):
             check_rows_match(contents.array, contents.factors)
             framed = read_frame(contents.array, "X")
@@ -71,10 +71,10 @@ class AbstractRowsDataset(AbstractDataset):
         rows = as_rows(array, "X")
         names = tuple(map(str, names))
         _check_feature_names(names, rows)
-        n_given, row_numbers, read = len(rows), None, contents.choices
+        n_rows, row_numbers, choices = len(rows), None, contents.choices
         if len(rows.shape) == 2:
             complete = without_gaps(rows, self.missing, self._where, names)
-            rows, row_numbers, read = complete.rows, complete.row_numbers, (*read, *complete.choices)
+            rows, row_numbers, choices = complete.rows, complete.row_numbers, (*choices, *complete.choices)
         elif self.missing != "refuse":
             raise InputError(
                 "missing", "be left out for images", got=f"{self.missing!r}", remedy="it is for tables"
@@ -86,13 +86,13 @@ class AbstractRowsDataset(AbstractDataset):
             check_precision(rows, names)
             if self.unit_interval:
                 _check_unit_interval(rows)
-        factors = known_factors(contents, n_given)
-        ids, aside = _checked_ids(ids, n_given), contents.aside
+        factors = known_factors(contents, n_rows)
+        ids, aside = _checked_ids(ids, n_rows), contents.aside
         if row_numbers is not None:
             factors, ids = factors.take(row_numbers), row_numbers if ids is None else ids[row_numbers]
             aside = {name: column[row_numbers] for name, column in aside.items()}
         white = white_of(rows, self.white)
-        asked = None if self.white is not None else white
+        recognised = None if self.white is not None else white
         for name, value in (
             ("white", white),
             ("_rows", rows),
@@ -106,13 +106,13 @@ class AbstractRowsDataset(AbstractDataset):
             ("feature_names", names),
             ("_aside", aside),
             ("aside_names", tuple(aside)),
-            ("choices", (*read, *choices_of(rows, axes, self.layout, asked))),
+            ("choices", (*choices, *choices_of(rows, axes, self.layout, recognised))),
         ):
             object.__setattr__(self, name, value)
 
     @property
     def _where(self) -> str:
-        """How messages call the table: by its file, or X in memory."""
+        """Name of the table in messages: its file, or X if it is in memory."""
         path = getattr(self, "path", None)
         return "X" if path is None else Path(path).name
 
@@ -143,8 +143,8 @@ class AbstractRowsDataset(AbstractDataset):
         return super().images(indices)
 
     def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample ..."]:
-        chosen = self._take(indices).astype(np.float32, order="C")
-        return chosen / np.float32(255) if self.white == 255 else chosen
+        values = self._take(indices).astype(np.float32, order="C")
+        return values / np.float32(255) if self.white == 255 else values
 
     def factors(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample factor"]:
         return (
@@ -162,19 +162,19 @@ class AbstractRowsDataset(AbstractDataset):
         return FactorGrid.of(self)
 
     def ids(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"]:
-        chosen = self.check_indices(indices)
-        return chosen if self._ids is None else self._ids[chosen]
+        checked = self.check_indices(indices)
+        return checked if self._ids is None else self._ids[checked]
 
     def aside_columns(self, indices: ArrayLike | int) -> dict[str, Shaped[np.ndarray, " sample"]]:
-        chosen = self.check_indices(indices)
-        return {name: column[chosen] for name, column in self._aside.items()}
+        checked = self.check_indices(indices)
+        return {name: column[checked] for name, column in self._aside.items()}
 
     def _take(self, indices: ArrayLike | int) -> Shaped[np.ndarray, "sample ..."]:
         return arranged(self._rows.take(self.check_indices(indices)), self._axes)
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Hash of the observations, the factors and what was set aside, by which data are split."""
+        """Hash of the observations, the factors, and the columns set aside, which can define the split."""
         factors = None if self._factors is None else files.digest_array(self._factors)
         record: list[object] = [
             self._rows.digest(lambda chunk: arranged(chunk, self._axes)),
@@ -184,11 +184,11 @@ class AbstractRowsDataset(AbstractDataset):
             self.unit_interval,
         ]
         record += [[name, column.tolist()] for name, column in self._aside.items()]
-        # The same bytes are other observations where 1 is white.
+        # If 1 is white, the same bytes are other observations.
         return files.digest([*record, "white is 1"] if self.white == 1 else record)
 
     def describe(self) -> dict[str, Any]:
-        """The options, the shape and the hash of the contents, by which data that have changed are noticed."""
+        """Return the options, the shape and the hash of the contents, by which changed data are detected."""
         return {**super().describe(), "shape": [len(self), *self.shape], "fingerprint": self.fingerprint}
 
 
@@ -207,7 +207,7 @@ def _check_unit_interval(rows: AbstractRows) -> None:
     low, high = extent(rows)
     if low < 0 or high > 1:
         raise InputError(
-            problem=(Argument("unit_interval", True), " needs values in [0, 1]"),
+            problem=(Argument("unit_interval", True), " requires values in [0, 1]"),
             got=f"{low} … {high}",
             remedy="rescale X",
         )

@@ -1,4 +1,4 @@
-"""Picture files and PIL images as bytes: what each kind of picture becomes."""
+"""Conversion of picture files and PIL images to bytes."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ FORMATS = {
     ".tiff": "TIFF",
     ".webp": "WEBP",
 }
-"""Endings of picture files, with Pillow's name of the format."""
+"""Suffixes of picture files, with Pillow's name of the format."""
 GREY = ("1", "L", "LA", "La", "I;16")
-"""Modes of one channel, as their names begin."""
+"""Prefixes of the modes with one channel."""
 TURNED = (5, 6, 7, 8)
 """Values of the EXIF orientation that swap height and width."""
 ORIENTATION = 0x0112
 DEEP = 257
-"""65,535 / 255: what 16 bits are divided by."""
+"""65,535 / 255: the divisor that converts 16 bits to 8."""
 TAIL = 64
-"""Bytes at the end of a picture in which its last mark is looked for."""
+"""Number of bytes at the end of a picture that are searched for its end mark."""
 LAST_MARKS = {"PNG": b"IEND", "JPEG": b"\xff\xd9"}
 Channels = Literal[1, 3]
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the header of a picture says."""
+    """Facts from the header of a picture."""
 
     height: int
     width: int
     channels: Channels
     is_deep: bool = False
-    """16 bits a channel."""
+    """If True, each channel has 16 bits."""
     is_transparent: bool = False
     is_animated: bool = False
     is_cmyk: bool = False
@@ -58,7 +58,7 @@ class Facts:
 
 @contextlib.contextmanager
 def opened(file: Path) -> Iterator[Image.Image]:
-    """A picture file, not decoded yet; one that is damaged, or larger than Pillow allows, is refused by name.
+    """Open a picture file without decoding it; an error names a file that is damaged or exceeds Pillow's limit.
 
     :param file: the file.
     """
@@ -86,7 +86,7 @@ def opened(file: Path) -> Iterator[Image.Image]:
 
 
 def has_end(file: Path) -> bool:
-    """Whether a picture has its last mark near its end; formats without one count as whole.
+    """Return whether a picture has its end mark near its end; formats without such a mark count as complete.
 
     :param file: the file.
     """
@@ -100,32 +100,32 @@ def has_end(file: Path) -> bool:
 
 
 def check_end(file: Path) -> None:
-    """Refuse a picture that lacks its last mark; bytes after it do no harm.
+    """Raise an error if a picture lacks its end mark; bytes after the mark are allowed.
 
     :param file: the file.
     """
     mark = LAST_MARKS.get(FORMATS[file.suffix.lower()])
     if mark is not None and mark not in file.read_bytes():
         raise InputError(
-            problem=f"{file} cannot be read as an image (it is cut off at its end)",
+            problem=f"{file} cannot be read as an image (it is truncated)",
             remedy="replace or remove it",
         )
 
 
 def facts_of(image: Image.Image) -> Facts:
-    """What a picture is, without decoding it; one with more than 16 bits a channel is refused.
+    """Read the facts about a picture without decoding it; more than 16 bits per channel are not supported.
 
     :param image: a PIL image.
     """
     if not image.mode.startswith("I;16") and image.mode[:1] in ("I", "F"):
         raise InputError(
-            problem=f"{name_of(image)} has more than 16 bits a channel (mode {image.mode})",
-            remedy="convert it to 8 bits, or give its values as an array",
+            problem=f"{name_of(image)} has more than 16 bits per channel (mode {image.mode})",
+            remedy="convert it to 8 bits, or pass its values as an array",
         )
     width, height = image.size
-    # Of a PNG without this entry Pillow would decode the whole picture to look behind it.
-    knows = image.format != "PNG" or "exif" in image.info
-    if knows and image.getexif().get(ORIENTATION) in TURNED:
+    # For a PNG without this entry, getexif would decode the whole picture to search the data after it.
+    has_exif = image.format != "PNG" or "exif" in image.info
+    if has_exif and image.getexif().get(ORIENTATION) in TURNED:
         width, height = height, width
     return Facts(
         height,
@@ -139,7 +139,7 @@ def facts_of(image: Image.Image) -> Facts:
 
 
 def name_of(image: Image.Image) -> str:
-    """The file of a picture, where it came from one.
+    """Return the file name of a picture, if it was read from a file.
 
     :param image: a PIL image.
     """
@@ -147,7 +147,7 @@ def name_of(image: Image.Image) -> str:
 
 
 def _is_deep(image: Image.Image) -> bool:
-    """Whether there are 16 bits a channel: Pillow drops half of them from colour PNGs without a word."""
+    """Return whether each channel has 16 bits, of which Pillow silently drops half in colour PNGs."""
     tiles = getattr(image, "tile", None) or []
     return image.mode.startswith("I;16") or any(";16" in str(tile[3]) for tile in tiles)
 
@@ -155,14 +155,14 @@ def _is_deep(image: Image.Image) -> bool:
 def pixels(
     image: Image.Image, channels: Channels | None = None, frame: Literal["first"] | None = None
 ) -> UInt8[np.ndarray, "height width channel"]:
-    """The pixels of a picture as it is seen: upright, transparent parts on black, colours from any palette.
+    """Return the pixels of a picture as displayed: upright, transparent parts on black, palettes resolved.
 
-    Grey pictures have one channel, all others three. 16 bits are divided by 257 and rounded; of 16 bits of colour
-    Pillow keeps the upper 8. Of an animation the first frame is taken, if that is asked for.
+    Grey pictures have one channel, all others three. Grey values of 16 bits are divided by 257 and rounded; for
+    colours of 16 bits, Pillow keeps the upper 8. The first frame of an animation is used on request.
 
     :param image: a PIL image.
-    :param channels: (default: as the picture has) 1 or 3 channels.
-    :param frame: (default: animations are refused) "first" to take the first frame of an animation.
+    :param channels: (default: those of the picture) 1 or 3 channels.
+    :param frame: (default: animations are refused) "first" to use the first frame of an animation.
     """
     from PIL import Image, ImageOps
 
@@ -171,7 +171,7 @@ def pixels(
         raise InputError(
             problem=f"{name_of(image)} is animated, or has several pages",
             remedy=(
-                "take its first frame with ",
+                "use its first frame with ",
                 Argument("frame", "first"),
                 ", or save the frames as files",
             ),

@@ -1,6 +1,6 @@
-"""Observations that are taken by number, wherever they are: in an array, a sparse matrix or somebody's object.
+"""Observations by index from any source: an array, a sparse matrix or an object of another library.
 
-Everything here holds a chunk in memory at a time, so a memory-mapped file is never read as a whole into memory.
+Only one chunk is in memory at a time, so a memory-mapped file is never read into memory as a whole.
 """
 
 from __future__ import annotations
@@ -20,58 +20,58 @@ from polariscope.core.files import digest, digest_array
 from polariscope.data.own.support.column_kinds import LARGEST_WHOLE
 
 CHUNK_BYTES = 2**24
-"""Held at once while the whole data are looked through."""
+"""Maximum size of a chunk in a pass over all data."""
 MIN_STEPS = 16
-"""A column whose range is fewer steps of float32 is looked at closely."""
+"""Range of a column, in steps of float32, below which its values are checked one by one."""
 ROUNDING = 1e-14
-"""Range of a column, relative to its values, that float64 leaves when a constant is computed."""
+"""Range of a computed constant, relative to its values, that rounding in float64 can cause."""
 Arrange = Callable[[np.ndarray], np.ndarray]
 
 
 class AbstractRows(abc.ABC):
-    """Observations by number, in the numbers they were given in."""
+    """Observations by index, in their original type."""
 
     shape: tuple[int, ...]
-    """Of all observations, the sample first."""
+    """Shape of all observations, the sample axis first."""
     dtype: np.dtype
     held: tuple[np.ndarray, ...] = ()
-    """Arrays that they hold in memory."""
+    """Arrays in memory that the rows refer to."""
 
     @abc.abstractmethod
-    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
-        """These observations, dense.
+    def take(self, indices: Int[np.ndarray, " row"]) -> Shaped[np.ndarray, "row ..."]:
+        """Return these observations as a dense array.
 
-        :param indices: their numbers, in any order, repeated or not.
+        :param indices: their indices, in any order, possibly repeated.
         """
 
-    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "chosen ..."]:
-        """Consecutive observations.
+    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "row ..."]:
+        """Return consecutive observations.
 
-        :param start: the first.
-        :param stop: the one after the last.
+        :param start: index of the first.
+        :param stop: index after the last.
         """
         return self.take(np.arange(start, stop))
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def chunks(self) -> Iterator[tuple[int, Shaped[np.ndarray, "chosen ..."]]]:
-        """All observations in order, some at a time, each with the number of its first."""
+    def chunks(self) -> Iterator[tuple[int, Shaped[np.ndarray, "row ..."]]]:
+        """Yield all observations in order, in chunks, each with the index of its first row."""
         step = chunk_length(self.shape, self.dtype)
         for start in range(0, len(self), step):
             yield start, self.slice(start, min(start + step, len(self)))
 
     def digest(self, arrange: Arrange) -> str:
-        """Hash of the observations: that of the array they make.
+        """Return the hash of the observations, equal to that of the array they form.
 
-        :param arrange: how they are turned, a chunk at a time, before they are hashed.
+        :param arrange: function that rearranges the axes of each chunk before hashing.
         """
         sha: Any = None
         for _, chunk in self.chunks():
-            turned = np.ascontiguousarray(arrange(chunk))
+            arranged = np.ascontiguousarray(arrange(chunk))
             if sha is None:
-                sha = hashlib.sha256(f"{turned.dtype.str}{(len(self), *turned.shape[1:])}".encode())
-            sha.update(turned.view(np.uint8).data)
+                sha = hashlib.sha256(f"{arranged.dtype.str}{(len(self), *arranged.shape[1:])}".encode())
+            sha.update(arranged.view(np.uint8).data)
         return sha.hexdigest()
 
 
@@ -82,27 +82,27 @@ class DenseRows(AbstractRows):
         self.array, self.shape, self.dtype = array, array.shape, array.dtype
         self.held = (array,)
 
-    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+    def take(self, indices: Int[np.ndarray, " row"]) -> Shaped[np.ndarray, "row ..."]:
         return np.asarray(self.array[indices])
 
-    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "chosen ..."]:
+    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "row ..."]:
         return np.asarray(self.array[start:stop])
 
 
 class SparseRows(AbstractRows):
-    """A SciPy sparse matrix by its rows (CSR); only the rows asked for are made dense."""
+    """A SciPy sparse matrix by rows (CSR); only requested rows are made dense."""
 
     def __init__(self, matrix: object) -> None:
         from scipy.sparse import csr_array
 
         rows = csr_array(matrix)
-        if not rows.has_canonical_format:  # the owner's matrix stays as it is
+        if not rows.has_canonical_format:  # the user's matrix must not change
             rows = rows.copy()
             rows.sum_duplicates()
         self.matrix, self.shape, self.dtype = rows, tuple(map(int, rows.shape)), rows.dtype
         self.held = (rows.data, rows.indices, rows.indptr)
 
-    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+    def take(self, indices: Int[np.ndarray, " row"]) -> Shaped[np.ndarray, "row ..."]:
         return self.matrix[indices].toarray()
 
     def digest(self, arrange: Arrange) -> str:
@@ -111,45 +111,43 @@ class SparseRows(AbstractRows):
 
 
 class IndexedRows(AbstractRows):
-    """An array of another library, which is read where it is asked: by sorted numbers, or one by one.
+    """An array of another library, which is read on request: by sorted indices, or row by row.
 
-    :param source: what has ``shape`` and is indexed by numbers and slices.
+    :param source: object with a ``shape`` that supports indices and slices.
     """
 
     def __init__(self, source: object) -> None:
         self.source = cast(Any, source)
         self.shape = tuple(map(int, self.source.shape))
         if not self.shape or 0 in self.shape:
-            raise InputError("X", "hold at least one sample with one value", got=f"shape {self.shape}")
+            raise InputError("X", "contain at least one sample with one value", got=f"shape {self.shape}")
         first = self.slice(0, 1)
         self.dtype = first.dtype
         if first.shape != (1, *self.shape[1:]):
-            raise InputError(
-                "X", f"give rows of shape {self.shape[1:]}, as its shape says", got=f"{first.shape[1:]}"
-            )
+            raise InputError("X", f"return rows of its shape, {self.shape[1:]}", got=f"{first.shape[1:]}")
         self._by_arrays = self._takes_arrays()
 
     def _takes_arrays(self) -> bool:
-        """Whether several rows can be asked for at once."""
+        """Return whether several rows can be read at once."""
         wanted = np.array([0, len(self) - 1]) if len(self) > 1 else np.array([0])
         one_by_one = np.stack([self.slice(index, index + 1)[0] for index in wanted.tolist()])
         try:
             together = _dense(self.source[wanted])
-        except Exception:  # whatever another library raises where it cannot
+        except Exception:  # other libraries raise various errors if it is not supported
             return False
         return together.shape == one_by_one.shape and together.tobytes() == one_by_one.tobytes()
 
-    def take(self, indices: Int[np.ndarray, " chosen"]) -> Shaped[np.ndarray, "chosen ..."]:
+    def take(self, indices: Int[np.ndarray, " row"]) -> Shaped[np.ndarray, "row ..."]:
         if not len(indices):
             return np.empty((0, *self.shape[1:]), dtype=self.dtype)
-        wanted, places = np.unique(indices, return_inverse=True)  # HDF5 takes increasing numbers only
+        wanted, inverse = np.unique(indices, return_inverse=True)  # HDF5 accepts increasing indices only
         if wanted[-1] - wanted[0] + 1 == len(wanted):
-            return self.slice(int(wanted[0]), int(wanted[-1]) + 1)[places]
+            return self.slice(int(wanted[0]), int(wanted[-1]) + 1)[inverse]
         if self._by_arrays:
-            return _dense(self.source[wanted])[places]
-        return np.concatenate([self.slice(index, index + 1) for index in wanted.tolist()])[places]
+            return _dense(self.source[wanted])[inverse]
+        return np.concatenate([self.slice(index, index + 1) for index in wanted.tolist()])[inverse]
 
-    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "chosen ..."]:
+    def slice(self, start: int, stop: int) -> Shaped[np.ndarray, "row ..."]:
         return _dense(self.source[start:stop])
 
 
@@ -158,19 +156,19 @@ def _dense(values: Any) -> np.ndarray:
 
 
 def chunk_length(shape: tuple[int, ...], dtype: np.dtype) -> int:
-    """How many observations are held at once.
+    """Return the number of observations in a chunk.
 
-    :param shape: of all observations, the sample first.
-    :param dtype: of their numbers.
+    :param shape: shape of all observations, the sample axis first.
+    :param dtype: type of their numbers.
     """
     return max(1, CHUNK_BYTES // max(1, math.prod(shape[1:]) * dtype.itemsize))
 
 
 def in_memory(rows: AbstractRows, megabytes: int) -> AbstractRows:
-    """The rows in an array, where they fit; else as they are.
+    """Read rows into an array if they fit, otherwise return them unchanged.
 
-    :param rows: rows that are slow to ask for.
-    :param megabytes: the largest array that is made.
+    :param rows: rows that are slow to read.
+    :param megabytes: maximum size of the array.
     """
     if math.prod(rows.shape) * rows.dtype.itemsize > megabytes * 2**20:
         return rows
@@ -181,18 +179,18 @@ def in_memory(rows: AbstractRows, megabytes: int) -> AbstractRows:
 
 
 def as_rows(values: object, name: str) -> AbstractRows:
-    """Rows of numbers from an array, a tensor, a sparse matrix or nested lists; anything else is refused.
+    """Return rows of numbers from an array, a tensor, a sparse matrix or nested lists.
 
-    :param values: what the user has.
-    :param name: how messages call it.
+    :param values: the user's object.
+    :param name: its name in messages.
     """
     rows = values if isinstance(values, AbstractRows) else _rows_of(values, name)
     if rows.dtype.kind not in "biuf":
         raise InputError(
-            name, "hold numbers", got=f"dtype {rows.dtype}", remedy="convert it, e.g. with astype(float)"
+            name, "contain numbers", got=f"dtype {rows.dtype}", remedy="convert it, e.g. with astype(float)"
         )
     if len(rows.shape) == 0 or 0 in rows.shape:
-        raise InputError(name, "hold at least one sample with one value", got=f"shape {rows.shape}")
+        raise InputError(name, "contain at least one sample with one value", got=f"shape {rows.shape}")
     return rows
 
 
@@ -216,17 +214,17 @@ def _rows_of(values: Any, name: str) -> AbstractRows:
     except TypeError as error:  # a sparse tensor, or a type of number that NumPy does not have
         raise InputError(
             name,
-            "be something NumPy can read",
+            "be convertible to a NumPy array",
             got=f"a {type(values).__name__} ({str(error).rstrip('.')})",
             remedy="convert it, e.g. with tensor.to_dense().float(), or pass a sparse matrix of SciPy",
         ) from None
 
 
 def check_finite(rows: AbstractRows, name: str, feature_names: tuple[str, ...] = ()) -> None:
-    """Refuse NaN, infinity and what float32 cannot hold. Whole numbers are finite and are not read.
+    """Raise an error at NaN, infinity and values beyond the range of float32. Integers are finite and are not read.
 
     :param rows: the observations.
-    :param name: how messages call them.
+    :param name: their name in messages.
     :param feature_names: (default none) names of their columns.
     """
     if rows.dtype.kind != "f":
@@ -234,10 +232,10 @@ def check_finite(rows: AbstractRows, name: str, feature_names: tuple[str, ...] =
     count, first = 0, ""
     low, high = np.inf, -np.inf
     for start, chunk in stored(rows):
-        # minimum and maximum pass NaN on, without a temporary array as large as the chunk
-        least, most = float(chunk.min()), float(chunk.max())
-        if np.isfinite(least) and np.isfinite(most):
-            low, high = min(low, least), max(high, most)
+        # Minimum and maximum propagate NaN, without a temporary array as large as the chunk.
+        chunk_low, chunk_high = float(chunk.min()), float(chunk.max())
+        if np.isfinite(chunk_low) and np.isfinite(chunk_high):
+            low, high = min(low, chunk_low), max(high, chunk_high)
             continue
         bad = ~np.isfinite(chunk)
         first = first or _describe_position(bad, start, feature_names)
@@ -254,7 +252,7 @@ def check_finite(rows: AbstractRows, name: str, feature_names: tuple[str, ...] =
 
 
 def _describe_position(bad: np.ndarray, start: int, feature_names: tuple[str, ...]) -> str:
-    """Where the first bad value is, in words; of sparse values nobody knows."""
+    """Describe the position of the first bad value; the positions of sparse values are not known."""
     if bad.ndim < 2:
         return ""
     row, *rest = (int(position[0]) for position in np.nonzero(bad))
@@ -265,7 +263,7 @@ def _describe_position(bad: np.ndarray, start: int, feature_names: tuple[str, ..
 
 
 def stored(rows: AbstractRows) -> Iterator[tuple[int, np.ndarray]]:
-    """The numbers that are written down, with the number of their first row; what a sparse matrix leaves out is 0.
+    """Yield the stored numbers in chunks, with the number of their first row; a sparse matrix does not store zeros.
 
     :param rows: the observations.
     """
@@ -277,7 +275,7 @@ def stored(rows: AbstractRows) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def extent(rows: AbstractRows) -> tuple[float, float]:
-    """The least and the largest value.
+    """Return the smallest and the largest value.
 
     :param rows: the observations.
     """
@@ -290,7 +288,7 @@ def extent(rows: AbstractRows) -> tuple[float, float]:
 
 
 def exceeds(rows: AbstractRows, limit: int) -> bool:
-    """Whether any value is above a limit; stops reading at the first.
+    """Return whether any value exceeds a limit; reading stops at the first.
 
     :param rows: the observations.
     :param limit: the limit.
@@ -299,7 +297,7 @@ def exceeds(rows: AbstractRows, limit: int) -> bool:
 
 
 def check_whole_numbers(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> None:
-    """Refuse whole numbers beyond 2^53: as floats they would be equal to their neighbours.
+    """Raise an error at integers beyond 2^53, which as floats would equal their neighbours.
 
     :param rows: flat observations.
     :param feature_names: (default none) names of their columns.
@@ -311,26 +309,26 @@ def check_whole_numbers(rows: AbstractRows, feature_names: tuple[str, ...] = ())
             continue
         large = (chunk > LARGEST_WHOLE) | (chunk < -LARGEST_WHOLE)
         if isinstance(rows, SparseRows):
-            at = int(np.flatnonzero(large)[0])
+            index = int(np.flatnonzero(large)[0])
             row, column = (
-                int(np.searchsorted(rows.matrix.indptr, at, "right")) - 1,
-                int(rows.matrix.indices[at]),
+                int(np.searchsorted(rows.matrix.indptr, index, "right")) - 1,
+                int(rows.matrix.indices[index]),
             )
-            value = chunk[at]
+            value = chunk[index]
         else:
             row, column = (int(position) for position in np.argwhere(large)[0])
             value = chunk[row, column]
         name = repr(feature_names[column]) if feature_names else column
         raise InputError(
             "X",
-            "contain no whole numbers beyond 2^53, which floats cannot tell from their neighbours",
+            "contain no integers beyond 2^53, which floats cannot distinguish from their neighbours",
             got=f"{value} in row {start + row}, column {name}",
-            remedy="leave this column out, subtract a constant, or pass it as ids",
+            remedy="leave out this column, subtract a constant, or pass it as ids",
         )
 
 
 def check_precision(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> None:
-    """Refuse rows with a column that float32, which networks see, makes coarse: little variation far from 0.
+    """Raise an error if float32, the precision of networks, is too coarse for a column: little variation far from 0.
 
     :param rows: flat observations.
     :param feature_names: (default none) names of their columns.
@@ -340,26 +338,26 @@ def check_precision(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> 
     low, high = _column_extents(rows)
     size = np.maximum(np.abs(low), np.abs(high))
     step = np.spacing(size.astype(np.float32)).astype(np.float64)
-    # Less than ROUNDING is a constant that was computed, and constants are welcome.
+    # A range below ROUNDING is a computed constant, and constant columns are allowed.
     doubtful = (high - low < MIN_STEPS * step) & (high - low > ROUNDING * size)
     for column in np.flatnonzero(doubtful).tolist():
         values = np.unique(np.concatenate([chunk[:, column] for _, chunk in rows.chunks()]))
-        left = len(np.unique(values.astype(np.float32)))
-        if left < len(values):
-            called = repr(feature_names[column]) if feature_names else column
+        n_distinct = len(np.unique(values.astype(np.float32)))
+        if n_distinct < len(values):
+            column_name = repr(feature_names[column]) if feature_names else column
             raise InputError(
                 "X",
                 (
-                    f"vary by more than float32 can hold, which networks compute in: column {called} lies "
-                    f"between {values[0]:.15g} and {values[-1]:.15g}, and of its {len(values)} different "
-                    f"values {left} would be left"
+                    f"vary by more than the precision of float32, in which networks compute: column {column_name} "
+                    f"lies between {values[0]:.15g} and {values[-1]:.15g}, and only {n_distinct} of its "
+                    f"{len(values)} different values would remain distinct"
                 ),
                 remedy="subtract the mean of each column first",
             )
 
 
 def _column_extents(rows: AbstractRows) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the largest value of each column."""
+    """Return the smallest and the largest value of each column."""
     if isinstance(rows, SparseRows):
         by_column = rows.matrix.tocsc()
         extents = (by_column.min(axis=0), by_column.max(axis=0))

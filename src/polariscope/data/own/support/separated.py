@@ -1,4 +1,4 @@
-"""Tables in text files, read with pandas: values between commas, tabs or semicolons, gzipped or not.
+"""Tables in text files, read with pandas: values separated by commas, tabs or semicolons, gzipped or not.
 
 pandas parses the values. It accepts rows that are too short and malformed quotes, and reads ``007`` as 7, so each block
 of lines is checked before pandas reads it.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas
 
 BLOCK_BYTES = 2**24
-"""Text that is parsed at once, unless it contains quotes."""
+"""Size of the text that is parsed at once, unless it contains quotes."""
 QUOTE = b'"'
 LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -55,28 +55,29 @@ def read_separated(
     trust_names: bool = False,
     max_unpacked: float | None = None,
 ) -> Contents:
-    """Return the features, labels and row names of a table in a text file, in UTF-8; rows are counted from 0.
+    """Read the features, labels and row names of a table in a text file, in UTF-8; rows are counted from 0.
 
     :param path: the file.
     :param columns: (default: all that are neither labels nor names) the features.
     :param labels: (default none) columns that are factors.
-    :param factor_kinds: (default none) the kind of each label, if the user named kinds.
+    :param factor_kinds: (default none) the kind of each label, if the user passed kinds.
     :param row_names: (default none) the column that identifies rows.
     :param aside: (default none) columns that are neither features nor factors.
     :param delimiter: (default: a tab in .tsv files, otherwise a comma) the character between values.
-    :param header: (default: no if the first line contains only numbers, yes if it contains none, otherwise refused)
-        whether the first line names the columns.
-    :param trust_names: (default False) whether a first line with some numbers counts as names, as in version 0.2.
-    :param max_unpacked: (default: that of :mod:`polariscope.core.archives`) gigabytes a gzipped file can unpack to.
+    :param header: (default: False if the first line contains only numbers, True if it contains no number, otherwise
+        an error) if True, the first line contains the names of the columns.
+    :param trust_names: (default False) if True, a first line with some numbers counts as names, as in version 0.2.
+    :param max_unpacked: (default: that of :mod:`polariscope.core.archives`) maximum gigabytes of a gzipped file after
+        unpacking.
     """
     where, choices = path.name, []
-    between = delimiter or _usual_delimiter(path)
-    blocks = _blocks(path, between, max_unpacked)
-    first, rest = _first_record(path, blocks, between)
+    separator = delimiter or _default_delimiter(path)
+    blocks = _blocks(path, separator, max_unpacked)
+    first, rest = _first_record(path, blocks, separator)
     if first is None:
-        raise InputError(problem=f"{path} is empty", remedy="give a table with a line of column names")
+        raise InputError(problem=f"{path} is empty", remedy="use a table with a line of column names")
     if delimiter is None:
-        _check_delimiter(path, first, between)
+        _check_delimiter(path, first, separator)
     if header is None:
         header = _names_columns(first, where, trust_names)
         if not header:
@@ -95,7 +96,7 @@ def read_separated(
         )
     check_names(names, where)
     selection = select(names, where, columns, labels, row_names, aside)
-    table = _Table(path, between, names, max_unpacked)
+    table = _Table(path, separator, names, max_unpacked)
     array, texts, troubles = table.read(itertools.chain([body], blocks), selection)
     kinds = dict(zip(labels, factor_kinds, strict=False))
     values = {
@@ -112,18 +113,19 @@ def read_separated(
 def read_texts(
     path: Path, row_names: str, max_unpacked: float | None = None
 ) -> dict[str, Shaped[np.ndarray, " sample"]]:
-    """Return every column of a table in a text file by name; the file has a line of names.
+    """Return every column of a table in a text file by name; the file has a line of column names.
 
     :param path: the file.
     :param row_names: the column that identifies rows; the others are labels.
-    :param max_unpacked: (default: that of :mod:`polariscope.core.archives`) gigabytes a gzipped file can unpack to.
+    :param max_unpacked: (default: that of :mod:`polariscope.core.archives`) maximum gigabytes of a gzipped file after
+        unpacking.
     """
-    between = _usual_delimiter(path)
-    blocks = _blocks(path, between, max_unpacked)
-    first, body = _first_record(path, blocks, between)
+    separator = _default_delimiter(path)
+    blocks = _blocks(path, separator, max_unpacked)
+    first, body = _first_record(path, blocks, separator)
     names = [field.strip() for field in first.fields] if first else []
     check_names(names, path.name)
-    table = _Table(path, between, names, max_unpacked)
+    table = _Table(path, separator, names, max_unpacked)
     _, texts, troubles = table.read(itertools.chain([body], blocks), Selection((), tuple(names)))
     values = {
         name: as_names(name, column, troubles) if name == row_names else as_labels(name, column, troubles)
@@ -141,7 +143,7 @@ class _Record:
     line: bytes
 
 
-def _usual_delimiter(path: Path) -> str:
+def _default_delimiter(path: Path) -> str:
     return "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
@@ -185,12 +187,12 @@ def _first_record(path: Path, blocks: Iterator[bytes], delimiter: str) -> tuple[
 
 
 def _names_columns(first: _Record, where: str, trust_names: bool) -> bool:
-    """Return whether the first line names the columns; refuse a line that could be names or a sample."""
+    """Return whether the first line contains column names; raise an error if it could be names or a sample."""
     fields = [field.strip() for field in first.fields]
     if all(map(is_number, fields)):
         return False
     numbers = [field for field in fields if is_number(field) and any(map(str.isdigit, field))]
-    # This is how pandas writes numbered columns next to an index.
+    # pandas writes numbered columns next to an index in this form.
     is_numbered = fields[0] == "" and fields[1:] == [str(index) for index in range(len(fields) - 1)]
     if not numbers or is_numbered or trust_names:
         return True
@@ -200,26 +202,26 @@ def _names_columns(first: _Record, where: str, trust_names: bool) -> bool:
             f"{where}: the first line contains {numbers[0]!r} and {text!r}, so it could be column names or a sample"
         ),
         remedy=Either(
-            ("say which with ", Argument("header", True), " or ", Argument("header", False)),
-            ("say which with ", Argument("header"), " yes|no (yes: it names the columns)"),
+            ("choose with ", Argument("header", True), " or ", Argument("header", False)),
+            ("choose with ", Argument("header"), " yes|no (yes: it contains column names)"),
         ),
     )
 
 
-def _check_delimiter(path: Path, first: _Record, between: str) -> None:
-    """Refuse a table of a single column whose values another delimiter would divide."""
+def _check_delimiter(path: Path, first: _Record, separator: str) -> None:
+    """Raise an error if a table has a single column that another delimiter would split."""
     fields = first.fields
     other = next((mark for mark in (";", "\t", ",", "|") if len(fields) == 1 and mark in fields[0]), None)
-    if other is not None and other != between:
+    if other is not None and other != separator:
         raise InputError(
-            problem=f"{path.name} has a single column, and {other!r} stands in its first line",
-            remedy=("say what stands between its values with ", Argument("delimiter", other)),
+            problem=f"{path.name} has a single column, but its first line contains {other!r}",
+            remedy=("give the delimiter with ", Argument("delimiter", other)),
         )
 
 
 @contextlib.contextmanager
 def _parser_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the parsers into errors that name the file."""
+    """Convert errors of the parsers to errors that name the file."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -241,7 +243,7 @@ class _Table:
     :param path: the file.
     :param delimiter: the character between values.
     :param names: names of all columns.
-    :param max_unpacked: gigabytes a gzipped file can unpack to; None for the usual limit.
+    :param max_unpacked: maximum gigabytes of a gzipped file after unpacking; None for the default limit.
     """
 
     def __init__(self, path: Path, delimiter: str, names: Sequence[str], max_unpacked: float | None) -> None:
@@ -251,10 +253,10 @@ class _Table:
     def read(
         self, blocks: Iterator[bytes], selection: Selection
     ) -> tuple[Num[np.ndarray, "sample feature"] | None, dict[str, Shaped[np.ndarray, " sample"]], Troubles]:
-        """Return the features as an array, the texts of the other columns, and what is wrong with the features.
+        """Return the features as an array, the text of the other columns, and the problems of the features.
 
         :param blocks: the text, in blocks of whole lines.
-        :param selection: the columns that are used.
+        :param selection: the columns in use.
         """
         indices = {name: index for index, name in enumerate(self.names)}
         features = [indices[name] for name in selection.features]
@@ -265,7 +267,7 @@ class _Table:
         for block in blocks:
             with _parser_errors(self.path):
                 lines = self._lines(block, start)
-                # "1," is two bytes of text and eight of memory.
+                # "1," takes two bytes of text and eight of memory.
                 size = (start + lines.count) * (len(features) + len(texts)) * VALUE_BYTES
                 if self.limit is not None and size > self.limit:
                     raise too_large(self.path, self.limit)
@@ -280,21 +282,21 @@ class _Table:
             start += lines.count
         if not start:
             raise InputError(
-                problem=f"{self.path.name} has no rows below its column names", remedy="add some"
+                problem=f"{self.path.name} has no rows below its column names", remedy="add rows"
             )
         array = np.concatenate(arrays) if arrays else None
         return array, {name: np.concatenate(column) for name, column in parts.items()}, troubles
 
     def _lines(self, block: bytes, start: int) -> _Lines:
-        """Check that every row has a value for every column and that quotes are well formed; pandas forgives both."""
+        """Check that every row has a value for every column and well-formed quotes, neither of which pandas checks."""
         if not block.isascii():
-            block.decode("utf-8")  # pandas does not look at columns that are not used
+            block.decode("utf-8")  # pandas does not check columns that are not in use
         if QUOTE in block or not self.delimiter.isascii():
             text = io.StringIO(block.decode("utf-8"), newline="")
             rows = filter(None, csv.reader(text, delimiter=self.delimiter, strict=True))
             lengths = np.fromiter(map(len, rows), dtype=np.int64)
             self._check_lengths(lengths, start)
-            # The parser in Python, for delimiters that are not ASCII, does not read floats exactly.
+            # The Python parser, used for delimiters that are not ASCII, does not read floats exactly.
             padded = not self.delimiter.isascii() or len(_leading_zeros(np.frombuffer(block, np.uint8))) > 0
             return _Lines(block, len(lengths), frozenset(range(len(self.names))) if padded else frozenset())
         if b"\r" in block:
@@ -321,14 +323,14 @@ class _Table:
             )
 
     def _parse(self, lines: _Lines, columns: Collection[int], as_written: bool) -> pandas.DataFrame:
-        """Return some columns of a block: texts exactly as written, or numbers where pandas recognises them."""
+        """Parse some columns of a block as text exactly as written, or as numbers if pandas recognises them."""
         import pandas
 
         options: dict[str, Any] = {"engine": "c", "low_memory": False}
-        # The usual parser of floats is exact since pandas 3.1, which deprecates the option.
+        # The default parser of floats is exact since pandas 3.1, which deprecates the option.
         if tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1):
             options["float_precision"] = "round_trip"
-        if not self.delimiter.isascii():  # the parser in C needs a single byte
+        if not self.delimiter.isascii():  # the C parser requires a single byte
             options = {"engine": "python"}
         frame = pandas.read_csv(
             io.BytesIO(lines.block),
@@ -337,7 +339,7 @@ class _Table:
             names=range(len(self.names)),
             usecols=None if len(columns) == len(self.names) else sorted(columns),
             index_col=False,
-            # One type for all columns: pandas is slow with a type for each of many columns.
+            # One type for all columns, because pandas is slow with a type for each of many columns.
             dtype=object if as_written else None,
             na_filter=False,
             skip_blank_lines=QUOTE in lines.block,
@@ -350,7 +352,7 @@ class _Table:
     def _features(
         self, lines: _Lines, features: list[int], start: int, troubles: Troubles
     ) -> Num[np.ndarray, "row feature"]:
-        """Return the features of a block; what cannot be a feature is noted."""
+        """Return the features of a block; values that cannot be features are recorded."""
         plain = [index for index in sorted(features) if index not in lines.padded]
         frame = self._parse(lines, plain, as_written=False) if plain else None
         is_number = [] if frame is None else [kind.kind in "if" for kind in frame.dtypes]
@@ -358,7 +360,7 @@ class _Table:
         numbers = np.empty((lines.count, 0), dtype=np.int64)
         if frame is not None and clear:
             numbers = (frame if len(clear) == len(plain) else frame[clear]).to_numpy()
-        # A float does not show whether a large number was written as a whole one.
+        # A float does not show whether a large number was written as an integer.
         small = ((numbers < LARGEST_WHOLE) & (numbers > -LARGEST_WHOLE)).all(axis=0)
         doubtful = set(features) - {clear[column] for column in np.flatnonzero(small)}
         if not doubtful and clear == features:
@@ -380,13 +382,13 @@ class _Table:
 
 @dataclasses.dataclass(frozen=True)
 class _Lines:
-    """Whole lines that were checked."""
+    """Checked, complete lines."""
 
     block: bytes
     count: int
-    """Rows in them."""
+    """Number of rows."""
     padded: frozenset[int]
-    """Columns that are read as text first: a value begins with a zero before another digit."""
+    """Columns that are first read as text, because a value has a leading zero."""
 
 
 def _leading_zeros(codes: UInt8[np.ndarray, " byte"]) -> Shaped[np.ndarray, " zero"]:

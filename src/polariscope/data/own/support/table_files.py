@@ -1,4 +1,4 @@
-"""Tables in files: which of their columns are features, which labels, which name the rows."""
+"""Roles of the columns of a table in a file: features, labels, names of rows, or aside."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ VALUE_BYTES = 8
 REMEDY: Text = (
     "drop or fill in these rows, choose other columns with ",
     Argument("columns"),
-    ", name classes with ",
+    ", declare classes with ",
     Argument("labels"),
     " and rows with ",
     Argument("row_names"),
     ", or leave columns out with ",
     Argument("aside"),
 )
-"""What to do about a column that lacks values or holds text."""
+"""Remedy for a column that lacks values or contains text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """What the columns of a table are for, by name."""
+    """Roles of the columns of a table, by name."""
 
     features: tuple[str, ...]
     labels: tuple[str, ...] = ()
@@ -41,42 +41,44 @@ class Selection:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The columns that may hold text."""
+        """Columns that can contain text."""
         return (*self.labels, *self.aside, *(() if self.row_names is None else (self.row_names,)))
 
 
 def select(
-    there: Sequence[str],
+    existing: Sequence[str],
     where: str,
     columns: Sequence[str],
     labels: Sequence[str],
     row_names: str | None,
     aside: Sequence[str] = (),
 ) -> Selection:
-    """The columns that are used: as features all that are not used otherwise, unless some are named.
+    """Assign roles to the columns; by default, all columns without another role are features.
 
-    :param there: the columns of the table.
-    :param where: what the table is called.
-    :param columns: the features that the user names; none: all that are left.
+    :param existing: the columns of the table.
+    :param where: name of the table in messages.
+    :param columns: the features that the user selected; empty for all remaining columns.
     :param labels: the columns that are factors.
     :param row_names: the column that identifies rows, or None.
     :param aside: (default none) the columns that are neither features nor factors.
     """
     names = () if row_names is None else (row_names,)
     for wanted in (columns, labels, names, aside):
-        choose_columns(wanted, there, where)
+        choose_columns(wanted, existing, where)
     others = collections.Counter([*labels, *names, *aside])
     named = set(columns)
     twice = [name for name, count in others.items() if name in named or count > 1]
     if twice:
         raise InputError(
-            problem=f"of {where}, {listed(twice, quoted=True)} cannot be two of feature, label, name of rows and aside",
-            remedy="name each column once",
+            problem=(
+                f"{listed(twice, quoted=True)} of {where} cannot have two roles (feature, label, name of rows, aside)"
+            ),
+            remedy="use each column once",
         )
-    features = tuple(columns) or tuple(name for name in there if name not in others)
+    features = tuple(columns) or tuple(name for name in existing if name not in others)
     if not features:
         raise InputError(
-            problem=f"{where} has no column left for the observations", remedy="name fewer labels"
+            problem=f"{where} has no column left for the observations", remedy="use fewer labels"
         )
     return Selection(features, tuple(labels), row_names, tuple(aside))
 
@@ -89,7 +91,7 @@ def contents_of(
 ) -> Contents:
     """Return the contents of a table: features, factors and names of rows.
 
-    :param selection: the columns that are used.
+    :param selection: the columns in use.
     :param array: the features.
     :param texts: labels, names of rows and columns set aside, by name.
     :param choices: (default none) decisions made while reading.

@@ -1,1 +1,1 @@
-"""What published datasets share."""
+"""Shared parts of the published datasets."""

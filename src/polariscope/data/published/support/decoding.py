@@ -1,4 +1,4 @@
-"""Pictures from files of others: decoded with care, resized with antialiasing."""
+"""Safe decoding of pictures from untrusted files, and resizing with antialiasing."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Mode = Literal["L", "RGB"]
 
 
 def decode(data: bytes, root: Path, name: str, mode: Mode, formats: tuple[str, ...]) -> Image.Image:
-    """The picture in the bytes of a PNG or JPEG file; what is no whole picture is refused with its name.
+    """Decode the bytes of a PNG or JPEG file; an error names a file that is not a complete picture.
 
     :param data: the bytes of the file.
-    :param root: the folder or archive it is in, for messages.
-    :param name: of the file, for messages.
+    :param root: its folder or archive, for messages.
+    :param name: name of the file, for messages.
     :param mode: "L" for grey, "RGB" for colour.
-    :param formats: kinds of files that are allowed, as Pillow names them.
+    :param formats: allowed file formats, as Pillow names them.
     """
     from PIL import Image
 
@@ -44,10 +44,10 @@ def decode(data: bytes, root: Path, name: str, mode: Mode, formats: tuple[str, .
 def resized(
     image: UInt8[np.ndarray, "height width *channel"], size: int
 ) -> UInt8[np.ndarray, "{size} {size} *channel"]:
-    """A picture of another size, antialiased (Lanczos); one that has the size already is left as it is.
+    """Resize a picture with antialiasing (Lanczos); one that already has the size is returned unchanged.
 
     :param image: bytes, grey or in colour.
-    :param size: pixels a side.
+    :param size: height and width in pixels.
     """
     from PIL import Image
 

@@ -1,4 +1,4 @@
-"""Small grey images with a class each, in IDX files: MNIST and what has its format."""
+"""Small grey images with one class each, in IDX files: MNIST and datasets in its format."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _BLOCK = 2**20
 def idx_files(
     folder: str, md5: tuple[str, str, str, str], md5_unpacked: tuple[str, str, str, str]
 ) -> tuple[OriginalFile, ...]:
-    """The four files of MNIST's format, with their published checksums.
+    """Return the four files of MNIST's format, with their published checksums.
 
-    :param folder: the address they lie under.
+    :param folder: address of their folder.
     :param md5: checksums of the gzipped files: training images and labels, test images and labels.
-    :param md5_unpacked: checksums of the unpacked ones.
+    :param md5_unpacked: checksums of the unpacked files.
     """
     names = [f"{part}-{kind}-ubyte.gz" for part in PARTS for kind in ("images-idx3", "labels-idx1")]
     return tuple(
@@ -46,7 +46,7 @@ class AbstractIdxDataset(AbstractPublishedDataset):
 
     @functools.cached_property
     def _heads(self) -> tuple[tuple[int, ...], ...]:
-        """Shape of the images of each part, by the headers of the files; labels must be as many."""
+        """Shape of the images of each part, from the headers; the number of labels must match."""
         shapes = []
         for part in PARTS:
             path = self._images_file(part)
@@ -68,7 +68,7 @@ class AbstractIdxDataset(AbstractPublishedDataset):
             )
         return tuple(shapes)
 
-    def _look(self) -> None:
+    def _check_files(self) -> None:
         self._heads  # noqa: B018 (checks the headers)
 
     @property
@@ -95,12 +95,12 @@ class AbstractIdxDataset(AbstractPublishedDataset):
         return self._labels[self.check_indices(indices)]
 
     def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
-        """The official split into training and test images."""
+        """Return the official split into training and test images."""
         training, testing = (count for count, *_ in self._heads)
         return {"train": np.arange(training), "test": training + np.arange(testing)}
 
     def _contents(self) -> list[object]:
-        # The bytes inside, so gzipped files and unpacked ones are the same data.
+        # Digests of the unpacked bytes, because gzipped and unpacked files are the same data.
         return [_unpacked_digest(file, self.max_unpacked) for file in self.original_files]
 
     def _write(self, array: np.ndarray, progress: Task) -> None:
@@ -113,14 +113,14 @@ class AbstractIdxDataset(AbstractPublishedDataset):
 
 
 def read_idx_header(data: bytes, path: Path, n_axes: int) -> tuple[int, ...]:
-    """The shape of the bytes in an IDX file.
+    """Read the shape of the bytes in an IDX file.
 
     :param data: its first 4 + 4 · n_axes bytes.
     :param path: the file, for messages.
-    :param n_axes: axes that it must have.
+    :param n_axes: required number of axes.
     """
     if len(data) < 4 + 4 * n_axes or data[:3] != b"\0\0\x08" or data[3] != n_axes:
-        raise archives.damaged(path, f"it does not begin as an IDX file of bytes with {n_axes} axes")
+        raise archives.damaged(path, f"it does not begin like an IDX file of bytes with {n_axes} axes")
     shape = struct.unpack(f">{n_axes}I", data[4 : 4 + 4 * n_axes])
     if not 1 <= shape[0] <= _MAX_IMAGES or (n_axes == 3 and not all(1 <= side <= 1024 for side in shape[1:])):
         raise archives.damaged(path, f"it declares the shape {shape}")
@@ -128,18 +128,18 @@ def read_idx_header(data: bytes, path: Path, n_axes: int) -> tuple[int, ...]:
 
 
 def read_idx(path: Path, n_axes: int, max_unpacked: float | None = None) -> UInt8[np.ndarray, "..."]:
-    """The bytes of an IDX file, gzipped or not, of exactly the size that it declares.
+    """Read the bytes of an IDX file, gzipped or not, and check that their number is the declared one.
 
     :param path: the file.
-    :param n_axes: axes that it must have.
-    :param max_unpacked: (default none: 4 GB or 200 times the file) gigabytes to which it may unpack.
+    :param n_axes: required number of axes.
+    :param max_unpacked: (default None: 4 GB, or 200 times the file if that is more) maximum gigabytes after unpacking.
     """
     with archives.open_stream(path, max_unpacked) as stream:
         shape = read_idx_header(stream.read(4 + 4 * n_axes), path, n_axes)
         size = math.prod(shape)
         data = stream.read(size)
         if len(data) != size or stream.read(1):
-            raise archives.damaged(path, f"it declares {size:,} bytes and does not hold as many")
+            raise archives.damaged(path, f"it declares {size:,} bytes but contains another number")
     return np.frombuffer(data, np.uint8).reshape(shape)
 
 

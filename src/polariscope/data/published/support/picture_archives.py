@@ -20,27 +20,27 @@ from polariscope.data.originals import AbstractPublishedDataset
 from polariscope.data.published.support.decoding import Mode, decode
 
 LARGEST_PICTURE = 50 * 2**20
-"""Bytes that one picture file may have."""
+"""Maximum size of a picture file in bytes."""
 
 
 class AbstractPicturesDataset(AbstractPublishedDataset):
-    """Pictures in the order of their names; a member says where they are and how each is brought to its shape."""
+    """Pictures in the order of their names; a member defines their folder and converts each to the common shape."""
 
     ending: ClassVar[str] = ""
-    """How the names of the pictures end."""
+    """Suffix of the names of the pictures."""
     formats: ClassVar[tuple[str, ...]] = ()
-    """What kind of files they are, as Pillow names it."""
+    """File formats, as Pillow names them."""
     colours: ClassVar[Mode] = "RGB"
     """Grey or colour."""
 
     @property
     @abc.abstractmethod
     def _root(self) -> Path:
-        """The folder or the archive of the pictures."""
+        """Folder or archive of the pictures."""
 
     @abc.abstractmethod
     def _shaped(self, picture: np.ndarray) -> UInt8[np.ndarray, "height width *channel"]:
-        """A picture brought to the shape of all."""
+        """Convert a picture to the common shape."""
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
             names = [entry.name for entry in self._archive.entries if entry.name.endswith(self.ending)]
         shown = [name for name in names if not any(part.startswith((".", "__")) for part in name.split("/"))]
         if not shown:
-            raise InputError(str(root), f"hold pictures, files that end in {self.ending}")
+            raise InputError(str(root), f"contain pictures, files that end in {self.ending}")
         return tuple(sorted(shown))
 
     @functools.cached_property
@@ -63,16 +63,16 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
         return len(self.names)
 
     def ids(self, indices: ArrayLike | int) -> Shaped[np.ndarray, " sample"]:
-        """Names of the files.
+        """Return the names of the files.
 
-        :param indices: numbers of the observations, from 0.
+        :param indices: indices of the observations, from 0.
         """
         return np.array(
             [self.names[index].rpartition("/")[2] for index in self.check_indices(indices)], dtype=str
         )
 
     def _files(self) -> Iterator[tuple[str, bytes]]:
-        """Name and bytes of every picture, in any order."""
+        """Yield name and bytes of every picture, in any order."""
         root = self._root
         if root.is_dir():
             for name in self.names:
@@ -93,7 +93,7 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
             yield entry.name, stream.read(entry.size)
 
     def _picture_digests(self) -> list[object]:
-        """What identifies the pictures: the archive's contents, or names and sizes of the files of a folder."""
+        """Return identifiers of the pictures: the digest of the archive, or names and sizes of the files."""
         if self._root.is_file():
             return [content_digest(self._root)]
         return [[name, (self._root / name).stat().st_size] for name in self.names]

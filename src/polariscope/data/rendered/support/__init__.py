@@ -1,1 +1,1 @@
-"""What rendered datasets share."""
+"""Shared parts of the rendered datasets."""

@@ -1,4 +1,4 @@
-"""Datasets of rendered bodies: a few images are drawn when asked for, many come from a file that is drawn once."""
+"""Datasets of rendered bodies: a few images are rendered on request, many are rendered once into a file."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from polariscope.data.dataset import AbstractGridDataset
 from polariscope.data.footprint import Footprint, batch_bytes
 
 DIRECT = 2000
-"""Different images that are drawn when asked for; one more, and all are drawn and stored in the cache folder."""
-_REMEMBERED = 32 * 2**20
-"""Bytes of images in memory while there is no file."""
+"""Number of different images that are rendered on request; beyond it, all are rendered into the cache folder."""
+_IMAGE_BYTES = 32 * 2**20
+"""Maximum size of cached images in memory before the file exists."""
 _BODIES = 32 * 2**20
-"""Bytes of the bodies that are remembered: at most 64 of half a megabyte."""
+"""Size of the cached bodies: at most 64 of half a megabyte."""
 
 
 @dataclasses.dataclass
 class _Memory:
-    """What this process knows of the images of one dataset."""
+    """Images of one dataset in this process."""
 
     mapped: np.ndarray | None = None
-    asked: set[int] = dataclasses.field(default_factory=set)
+    requested: set[int] = dataclasses.field(default_factory=set)
     images: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
 
 
 _memories: dict[tuple[str, str], _Memory] = {}
-"""By cache folder and key: one for all datasets that are equal, however often they are made."""
+"""Caches by cache folder and key, shared by all equal datasets, however often they are created."""
 
 
 class AbstractScenes(AbstractGridDataset):
     """Images of bodies from all sides.
 
-    A member says which factors decide the body, and draws one body in several ways. An image has the same bytes whether
-    it is drawn alone or comes from the file. The file is made once, when more than 2,000 different images were asked
-    for or by :meth:`prepare`; it is mapped into memory, not read.
+    A member names the factors that determine the body, and renders one body in several ways. An image has the same
+    bytes whether it is rendered alone or read from the file. The file is created by :meth:`prepare`, or as soon as more
+    than 2,000 different images were requested. It is memory-mapped, not read.
     """
 
     image_size: int
     drawing: int
-    """Edition of the drawing: raise it whenever an image changes. It is part of the fingerprint."""
+    """Version of the renderer, part of the fingerprint; increase it whenever an image changes."""
     body_factors: tuple[str, ...]
-    """Names of the factors that decide the body."""
+    """Names of the factors that determine the body."""
 
     @abc.abstractmethod
     def draw(
         self, body: tuple[int, ...], factors: Int[np.ndarray, "sample factor"]
     ) -> UInt8[np.ndarray, "sample channel height width"]:
-        """Images of one body.
+        """Render images of one body.
 
-        :param body: values of the factors that decide it.
+        :param body: values of the factors that determine it.
         :param factors: all factors of each image.
         """
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the options and of the edition of the drawing: results of another edition are not taken over."""
+        """Hash of the options and of the version of the renderer: results of another version are not reused."""
         return files.digest({**self.describe(), "drawing": self.drawing})
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
@@ -72,25 +72,25 @@ class AbstractScenes(AbstractGridDataset):
         if memory.mapped is None and is_cached(self._key):
             self.prepare()
         if memory.mapped is None:
-            memory.asked.update(indices.tolist())
-            if len(memory.asked) > min(DIRECT, len(self) // 2):
+            memory.requested.update(indices.tolist())
+            if len(memory.requested) > min(DIRECT, len(self) // 2):
                 self.prepare()
         return self._drawn(indices) if memory.mapped is None else memory.mapped[indices]
 
     def prepare(self) -> None:
-        """Draw all images into the cache folder, unless they are there. Training does so by itself."""
+        """Render all images into the cache folder, unless they are there. Training does this automatically."""
         memory = self._memory
         if memory.mapped is None:
-            message = f"{self.name}: drawing {len(self):,} images, once"
+            message = f"{self.name}: rendering {len(self):,} images, once"
             memory.mapped = cached_array(
                 self._key, (len(self), *self.shape), np.uint8, self._draw_all, message
             )
             memory.images.clear()
 
     def footprint(self) -> Footprint:
-        """Memory of the images and bodies that are remembered and of a batch; disk of the file with all images."""
-        note = "A few images are drawn when asked for; for many, all are drawn into the cache folder, once."
-        held = min(_REMEMBERED, DIRECT * self.n_features) + _BODIES
+        """Return the memory of cached images and bodies and of a batch, and the disk space of all images."""
+        note = "A few images are rendered on request; if many are needed, all are rendered once into the cache folder."
+        held = min(_IMAGE_BYTES, DIRECT * self.n_features) + _BODIES
         return Footprint(held + batch_bytes(self.n_features), len(self) * self.n_features, note)
 
     @property
@@ -102,14 +102,14 @@ class AbstractScenes(AbstractGridDataset):
         return _memories.setdefault((str(cache_folder()), self._key), _Memory())
 
     def _drawn(self, indices: Int[np.ndarray, " sample"]) -> UInt8[np.ndarray, "sample channel height width"]:
-        remembered = self._memory.images
+        cached = self._memory.images
         wanted, positions = np.unique(indices, return_inverse=True)
-        new = np.array([index for index in wanted if int(index) not in remembered], dtype=np.int64)
+        new = np.array([index for index in wanted if int(index) not in cached], dtype=np.int64)
         drawn = dict(zip(new.tolist(), self._render(new), strict=True))
-        known = [drawn[index] if index in drawn else remembered[index] for index in wanted.tolist()]
-        room = _REMEMBERED // self.n_features - len(remembered)
-        remembered.update(itertools.islice(drawn.items(), max(0, room)))
-        return np.array(known, dtype=np.uint8).reshape(-1, *self.shape)[positions]
+        images = [drawn[index] if index in drawn else cached[index] for index in wanted.tolist()]
+        room = _IMAGE_BYTES // self.n_features - len(cached)
+        cached.update(itertools.islice(drawn.items(), max(0, room)))
+        return np.array(images, dtype=np.uint8).reshape(-1, *self.shape)[positions]
 
     def _render(
         self, indices: Int[np.ndarray, " sample"]
@@ -124,7 +124,7 @@ class AbstractScenes(AbstractGridDataset):
         return images
 
     def _draw_all(self, array: np.ndarray, progress: Task) -> None:
-        """Body after body, since making a body takes longer than looking at it."""
+        """Render body after body, since creating a body takes longer than rendering it."""
         numbers = np.arange(len(self)).reshape(self.factor_sizes)
         columns = [self.factor_names.index(name) for name in self.body_factors]
         by_body = np.moveaxis(numbers, columns, range(len(columns)))

@@ -1,1 +1,1 @@
-"""What variants share."""
+"""Shared parts of the variants."""

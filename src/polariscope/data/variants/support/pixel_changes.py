@@ -14,22 +14,22 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.data.variants import AbstractVariant, family
 
 AT_ONCE = 2**18
-"""Values that are changed at once: temporary arrays stay in the processor's cache."""
+"""Number of values that are changed at once, so temporary arrays fit the processor's cache."""
 COLOURS = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractPixels(AbstractVariant):
-    """Bytes in, bytes out. Images of floats are rounded to bytes first."""
+    """A variant that maps bytes to bytes. Images of floats are first rounded to bytes."""
 
     @abc.abstractmethod
     def change(
         self, images: UInt8[np.ndarray, "sample channel height width"], indices: Int[np.ndarray, " sample"]
     ) -> UInt8[np.ndarray, "sample _ _ _"]:
-        """The images of the variant.
+        """Return the images of the variant.
 
-        :param images: those of the base.
-        :param indices: their numbers, from which all randomness comes.
+        :param images: images of the base.
+        :param indices: their indices, from which all randomness is derived.
         """
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
@@ -48,13 +48,13 @@ class AbstractPixels(AbstractVariant):
 
 @dataclasses.dataclass(frozen=True)
 class AbstractColouring(AbstractPixels):
-    """Images of three channels, made of grey or coloured ones."""
+    """Images of three channels, derived from grey or coloured ones."""
 
     def check(self) -> None:
         if self.base.shape[0] not in (1, COLOURS):
             raise InputError(
                 problem=(
-                    f"variant {family.name_of(self)!r} is made of grey or coloured images, and those of "
+                    f"variant {family.name_of(self)!r} applies to grey or coloured images, but those of "
                     f"{self.base.name} have {self.base.shape[0]} channels"
                 ),
                 remedy="leave it out",

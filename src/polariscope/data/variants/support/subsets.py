@@ -1,4 +1,4 @@
-"""Variants that choose observations and leave them as they are."""
+"""Variants that select observations without changing them."""
 
 from __future__ import annotations
 
@@ -15,80 +15,80 @@ from numpy.typing import ArrayLike
 
 from polariscope.core.errors import InputError, unknown
 from polariscope.data.dataset import AbstractDataset
-from polariscope.data.variants import OWN, AbstractVariant
+from polariscope.data.variants import NOT_DELEGATED, AbstractVariant
 
 BATCH = 4096
-"""Observations whose factors are looked at together."""
+"""Number of observations whose factors are read together."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractSelection(AbstractVariant):
-    """Some observations of the base, in some order; a member says which."""
+    """A selection of observations of the base, in any order; a member selects them."""
 
     @abc.abstractmethod
     def choose(self) -> Int[np.ndarray, " sample"]:
-        """The base's numbers of the observations, in order."""
+        """Return the base's indices of the observations, in order."""
 
     @functools.cached_property
     def rows(self) -> Int[np.ndarray, " sample"]:
-        """The base's number of each observation."""
+        """The base's index of each observation."""
         return self.choose()
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def index_of(self, factors: ArrayLike) -> Int[np.ndarray, " sample"]:
-        """Where observations with these factor values are; refused where some were not chosen, or several times.
+        """Return the indices of the observations with these factor values; each must have been selected exactly once.
 
         :param factors: factor values, (sample, factor).
         """
         if len(self.rows) > 1 and not (np.diff(self.rows) > 0).all():
             raise InputError(
-                problem=f"observations of {self.base.name} may have been chosen several times here, so factors do "
-                "not give an index"
+                problem=f"observations of {self.base.name} can occur several times here, so factors do not "
+                "determine an index"
             )
         wanted = self.base.index_of(factors)
-        places = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
-        missing = self.rows[places] != wanted
+        indices = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
+        missing = self.rows[indices] != wanted
         if missing.any():
             raise InputError(
                 problem=(
-                    f"{int(missing.sum())} of these {len(wanted)} observations of {self.base.name} were not chosen"
+                    f"{int(missing.sum())} of these {len(wanted)} observations of {self.base.name} were not selected"
                 ),
-                remedy="ask for factors that are among those of the chosen observations",
+                remedy="use factors of selected observations",
             )
-        return places
+        return indices
 
     def parts(self) -> dict[str, Int[np.ndarray, " _"]] | None:
-        """The base's own division into parts, in the numbers of this dataset; None where it has none."""
+        """Return the base's predefined split in the indices of this dataset; None if there is none."""
         parts = self.base.parts()
         if parts is None:
             return None
         return {name: np.flatnonzero(np.isin(self.rows, part)) for name, part in parts.items()}
 
 
-def ask_base_for_rows(name: str) -> Callable[..., Any]:
-    """A method that is the base's, for observations by their numbers there."""
+def delegate_for_rows(name: str) -> Callable[..., Any]:
+    """Return a method that calls the base's method with the base's indices of the observations."""
 
     def method(self: AbstractSelection, indices: ArrayLike | int) -> Any:
         return getattr(self.base, name)(self.rows[self.check_indices(indices)])
 
     method.__name__ = name
-    method.__doc__ = f"``{name}`` of the base, for the observations chosen."
+    method.__doc__ = f"``{name}`` of the base, for the selected observations."
     return method
 
 
 for _name, _method in vars(AbstractDataset).items():
     if (
-        _name not in OWN
+        _name not in NOT_DELEGATED
         and inspect.isfunction(_method)
         and "indices" in inspect.signature(_method).parameters
     ):
-        setattr(AbstractSelection, _name, ask_base_for_rows(_name))
+        setattr(AbstractSelection, _name, delegate_for_rows(_name))
 
 
 def factors_of(data: AbstractDataset, columns: list[int]) -> np.ndarray:
-    """Some factors of all observations, looked up in batches."""
+    """Return some factors of all observations, read in batches."""
     parts = [
         data.factors(np.arange(first, min(first + BATCH, len(data))))[:, columns]
         for first in range(0, len(data), BATCH)
@@ -97,7 +97,7 @@ def factors_of(data: AbstractDataset, columns: list[int]) -> np.ndarray:
 
 
 def column_of(data: AbstractDataset, name: str) -> int:
-    """The index of a factor; an unknown one is refused."""
+    """Return the index of a factor."""
     if name not in data.factor_names:
         raise unknown(f"factor of {data.name}", name, data.factor_names)
     return data.factor_names.index(name)

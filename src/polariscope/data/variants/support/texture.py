@@ -1,4 +1,4 @@
-"""A procedural painting: coloured bands that swirl, as in the sky and the fjord of an expressionist picture."""
+"""A procedural painting: swirling coloured bands, as in the sky and the fjord of an expressionist picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 EDITION = 1
-"""Raise it whenever a pixel changes: it is part of the fingerprint of what is made with the texture."""
+"""Version of the texture, part of the fingerprint of variants that use it; increase it whenever a pixel changes."""
 SKY = ((0.93, 0.62, 0.25), (0.80, 0.28, 0.13))
 WATER = ((0.16, 0.27, 0.45), (0.42, 0.52, 0.50))
 GROUND = ((0.36, 0.22, 0.14), (0.62, 0.42, 0.24))
@@ -14,17 +14,17 @@ GROUND = ((0.36, 0.22, 0.14), (0.62, 0.42, 0.24))
 
 
 def texture(height: int, width: int) -> UInt8[np.ndarray, "3 height width"]:
-    r"""The picture in bytes.
+    r"""Render the picture in bytes.
 
-    With v from 0 (top) to 1 (bottom) and u from 0 (left) to 1, the bands are where
+    With v from 0 (top) to 1 (bottom) and u from 0 (left) to 1, the bands are the regions in which
 
     .. math:: b = \tfrac12 + \tfrac12 \sin 2\pi\bigl(7 v + 0.9 \sin 2\pi(0.8 u + 0.3 v)
               + 0.35 \sin 2\pi(1.9 u - 1.1 v)\bigr)
 
-    is high or low. b mixes two colours; which two follows from v, with smooth borders that swirl along.
+    is high or low. b mixes two colours that depend on v, with smooth, swirling borders.
 
-    :param height: in pixels.
-    :param width: in pixels.
+    :param height: height in pixels.
+    :param width: width in pixels.
     """
     v, u = (np.arange(size, dtype=np.float64) / size for size in (height, width))
     v = v[:, np.newaxis]

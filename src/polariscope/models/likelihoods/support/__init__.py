@@ -1,1 +1,1 @@
-"""What likelihoods have in common."""
+"""Shared parts of the likelihoods."""

@@ -1,4 +1,4 @@
-"""What the likelihoods of counts share: proportions, sizes and the usual total."""
+"""Shared parts of the likelihoods of counts: proportions, sizes and the usual total."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ SizeFactor = Literal["total", "none"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AbstractCountDistribution(AbstractLikelihoodDistribution):
-    """Independent counts of means ℓρ: a size ℓ for each sample, and what each value has of it."""
+    """Independent counts with means ℓρ: a size ℓ for each sample, and the share ρ of each value."""
 
     log_share: Float[Tensor, "sample *shape"]
-    """log ρ: logarithms of proportions that add up to 1, or of rates where samples have no sizes."""
+    """log ρ: logarithms of proportions that add up to 1, or of rates if samples have no sizes."""
     usual_size: Float[Tensor, ""]
-    """ℓ where no observation gives one: for the mean that is shown and for draws."""
+    """ℓ without observations, for the decoder's mean and for draws."""
     has_sizes: bool
-    """Whether ℓ is the total of the observation."""
+    """If True, ℓ is the total of the observation."""
     size: Float[Tensor, " sample"] | None = None
-    """ℓ of each sample, where it is fixed."""
+    """ℓ of each sample, if it is fixed."""
 
     def like(self, x: Float[Tensor, "sample *shape"]) -> AbstractCountDistribution:
-        """The same with the sizes of these observations."""
+        """Return the distribution with the sizes of these observations."""
         return dataclasses.replace(self, size=sizes_of(x)) if self.has_sizes else self
 
-    def at(self, columns: Int[Tensor, " chosen"]) -> AbstractCountDistribution:
-        """The same for some values; sizes must be fixed, or there must be none."""
+    def at(self, columns: Int[Tensor, " column"]) -> AbstractCountDistribution:
+        """Return the distribution of some values; sizes must be fixed or absent."""
         return dataclasses.replace(
             self,
             log_share=self.log_mean.flatten(1)[:, columns],
@@ -50,7 +50,7 @@ class AbstractCountDistribution(AbstractLikelihoodDistribution):
     def cumulative(self, x: Float[np.ndarray, "sample value"]) -> Float[np.ndarray, "sample value"]:
         """Return P(X ≤ x); 0 for negative x.
 
-        :param x: whole numbers.
+        :param x: integers.
         """
         raise NotImplementedError
 
@@ -72,24 +72,24 @@ class AbstractCountDistribution(AbstractLikelihoodDistribution):
         return torch.exp(self.log_mean)
 
     def of_observations(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, "sample *shape"]:
-        """log ℓρ with the sizes that are fixed, or else those of the observations."""
+        """Return log ℓρ with the fixed sizes, or with those of the observations."""
         return self.log_mean if self.size is not None else self.like(x).log_mean
 
 
 SMALLEST_MEAN = 1e-8
-"""Mean that replaces smaller and negative ones, which have no logarithm."""
+"""Mean that replaces smaller and negative means, which have no finite logarithm."""
 
 
 def log_means(mean: Float[Tensor, "sample value"]) -> Float[Tensor, "sample value"]:
     """Return the logarithm of means.
 
-    :param mean: the means, by another model.
+    :param mean: means from another model.
     """
     return torch.log(mean.clamp(min=SMALLEST_MEAN))
 
 
 def sizes_of(x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
-    """The total of each observation; 1 for an empty one, which has no proportions to learn from.
+    """Return the total of each observation; 1 for an empty one, which has no proportions.
 
     :param x: counts.
     """
@@ -97,7 +97,7 @@ def sizes_of(x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
 
 
 class AbstractCountLikelihood(AbstractLikelihood):
-    """A likelihood of counts: one raw output for each value, and an encoder that sees log(1 + x)."""
+    """A likelihood of counts, with one raw output for each value and log(1 + x) as input of the encoder."""
 
     needs_counts = True
 
@@ -110,20 +110,22 @@ class AbstractCountLikelihood(AbstractLikelihood):
 
 
 class CountHead(nn.Module):
-    """From raw outputs to log ρ: a softmax over all values, or, without sizes, rates around the usual mean."""
+    """A head that computes log ρ from raw outputs: a softmax over all values or, without sizes, rates."""
 
     usual_total: Tensor
 
     def __init__(self, size_factor: SizeFactor, shape: tuple[int, ...], data: AbstractDataset | None) -> None:
         super().__init__()
         self.has_sizes = size_factor == "total"
-        usual = float(math.prod(shape)) if data is None else max(1.0, float(np.median(totals_of(data))))
-        self.register_buffer("usual_total", torch.tensor(usual))
+        default_total = (
+            float(math.prod(shape)) if data is None else max(1.0, float(np.median(totals_of(data))))
+        )
+        self.register_buffer("usual_total", torch.tensor(default_total))
 
     def shares(
         self, raw: Float[Tensor, "sample *shape"]
     ) -> tuple[Float[Tensor, "sample *shape"], Float[Tensor, ""]]:
-        """log ρ and the usual size.
+        """Return log ρ and the usual size.
 
         :param raw: outputs of the decoder.
         """

@@ -1,1 +1,1 @@
-"""What networks are made of."""
+"""Shared parts of the networks."""

@@ -1,4 +1,4 @@
-"""The last layer of a convolutional decoder, which has one channel or three."""
+"""The last layer of a convolutional decoder, with one to three channels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 MAX_CHANNELS = 3
-"""Output channels up to which a product is faster than the library's transposed convolution."""
+"""Maximum number of output channels at which a matrix product is faster than PyTorch's transposed convolution."""
 
 
 def spread(
@@ -18,23 +18,23 @@ def spread(
     weight: Float[Tensor, "channel out 4 4"],
     bias: Float[Tensor, " out"],
 ) -> Float[Tensor, "sample out double_height double_width"]:
-    r"""Transposed convolution, 4 × 4, stride 2, padding 1: one product, and a sum of what overlaps.
+    r"""Compute a transposed convolution, 4 × 4, stride 2, padding 1, as one product and a sum of overlapping parts.
 
-    Each input writes a square of 4 × 4 outputs, two further for the next input, so every output is the sum of two by
-    two of them:
+    Each input contributes to a square of 4 × 4 outputs, shifted by two for the next input, so every output is the sum
+    of two by two contributions:
 
     .. math:: y_{2i+r} = \sum_{a \in \{0, 1\}} W_{2a+r}\, x_{i-a}
 
-    along either side, before one row and column are cut off on each side.
+    along either side, before one row and column are removed on each side.
 
-    :param x: features; fastest where channels are last in memory.
+    :param x: features; fastest if channels are last in memory.
     :param weight: one square for each pair of channels.
-    :param bias: added to each output channel.
+    :param bias: bias of each output channel.
     """
     sample, channel, height, width = x.shape
     out = weight.shape[1]
     rows = x.permute(0, 2, 3, 1).reshape(-1, channel)
-    # rows 2a + r and columns 2b + s of a square, sorted by a, b, then r, s
+    # Rows 2a + r and columns 2b + s of a square, sorted by a, b, then r, s.
     squares = weight.reshape(channel, out, 2, 2, 2, 2).permute(0, 2, 4, 1, 3, 5).reshape(channel, -1)
     written = (rows @ squares).reshape(sample, height, width, 2, 2, 4 * out)
     down = pad(written[:, :, :, 0], (0, 0, 0, 0, 0, 0, 0, 1)) + pad(
@@ -47,7 +47,7 @@ def spread(
 
 
 class _Spread(torch.autograd.Function):
-    """:func:`spread` with the library's own gradient, which is fast."""
+    """:func:`spread` with the gradient of PyTorch, which is fast."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -75,12 +75,12 @@ class _Spread(torch.autograd.Function):
 class ThinConvTranspose2d(nn.ConvTranspose2d):
     """A transposed convolution, 4 × 4 with stride 2 and padding 1, to a few channels.
 
-    The same function as PyTorch's layer, up to rounding, with the same weights. PyTorch computes a single output
-    channel on the CPU as slowly as sixteen.
-    In training mode there are gradients, and gradients of these, but no ``torch.func.jvp`` and ``vmap``.
+    It computes the same function as PyTorch's layer, up to rounding, with the same weights. On the CPU, PyTorch
+    computes a single output channel as slowly as sixteen. In training mode there are gradients, and gradients of these,
+    but no ``torch.func.jvp`` and ``vmap``.
 
-    :param in_channels: of the features.
-    :param out_channels: of the images.
+    :param in_channels: number of channels of the features.
+    :param out_channels: number of channels of the images.
     """
 
     bias: Tensor
@@ -93,7 +93,7 @@ class ThinConvTranspose2d(nn.ConvTranspose2d):
     ) -> Float[Tensor, "sample out double_height double_width"]:
         if self.out_channels > MAX_CHANNELS or x.device.type != "cpu":
             return super().forward(x)
-        # Derivatives of other kinds, as of Jacobians, go through the product itself.
+        # Other derivatives, such as Jacobians, need the product itself.
         if self.training and torch.is_grad_enabled():
             return _Spread.apply(x, self.weight, self.bias)
         return spread(x, self.weight, self.bias)

@@ -1,1 +1,1 @@
-"""What members of the family share."""
+"""Shared parts of the priors."""

@@ -1,4 +1,4 @@
-"""A normal prior with a variance for each latent: what the fixed and the learned one share."""
+"""A normal prior with a variance for each latent, shared by the fixed and the learned version."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 MAX_SAMPLES = 10_000
-MAX_VALUES = 2**25  # 256 MiB of float64, whatever the size of an observation
+MAX_VALUES = 2**25  # 256 MiB of float64, for observations of any size
 SMALLEST_SHARE = 1e-3
 OVERSAMPLING, ITERATIONS = 10, 6
 
 
 class AnisotropicPriorModule(AbstractNormalPriorModule):
-    """p(z) = N(0, diag s²) with variances T · softmax(logits), so they sum to T whatever is learned."""
+    """p(z) = N(0, diag s²) with variances T · softmax(logits), so their sum is always T."""
 
     logits: Tensor
     log_total: Tensor
@@ -55,12 +55,12 @@ class AnisotropicPriorModule(AbstractNormalPriorModule):
 
 @dataclasses.dataclass(frozen=True)
 class AbstractAnisotropicPrior(AbstractPrior):
-    """Options of the anisotropic priors, and how their variances start."""
+    """Options of the anisotropic priors and the initialisation of their variances."""
 
     scale: Annotated[float, Gt(0), Advice("1 has the total of N(0, I)")] = 1.0
-    """Root mean square s of the latents' standard deviations: the variances sum to as much as N(0, s² I) has."""
+    """Root mean square s of the latents' standard deviations: the variances sum to those of N(0, s² I)."""
     variances: tuple[Annotated[float, Gt(0)], ...] | None = None
-    """Variances as they are, one per latent, instead of the data's; none: from the data."""
+    """Variances, one per latent, instead of those of the data; None to compute them from the data."""
 
     learned: ClassVar[bool]
 
@@ -71,7 +71,7 @@ class AbstractAnisotropicPrior(AbstractPrior):
             raise InputError("variances", "be positive numbers, one per latent", got=self.variances)
         if self.scale != 1:
             raise InputError(
-                "scale", "stay 1 when variances are given", got=self.scale, remedy="scale the variances"
+                "scale", "be 1 if variances are passed", got=self.scale, remedy="scale the variances"
             )
 
     def check(self, n_latents: int) -> None:
@@ -83,7 +83,7 @@ class AbstractAnisotropicPrior(AbstractPrior):
                 remedy=(
                     "set ",
                     Argument("n_latents", len(self.variances)),
-                    f" or give {n_latents} variances",
+                    f" or pass {n_latents} variances",
                 ),
             )
 
@@ -98,7 +98,7 @@ class AbstractAnisotropicPrior(AbstractPrior):
         if self.variances is not None:
             log_variances = torch.tensor(self.variances, dtype=torch.float64).log()
             return AnisotropicPriorModule(log_variances, math.fsum(self.variances), self.learned)
-        # Without data, weights are about to be loaded over these equal variances.
+        # Without data, weights will be loaded over these equal variances.
         start = torch.ones(n_latents) if data is None else principal_shares(data, n_latents, generator)
         return AnisotropicPriorModule(start.log(), n_latents * self.scale**2, self.learned)
 
@@ -106,16 +106,18 @@ class AbstractAnisotropicPrior(AbstractPrior):
 def principal_shares(
     data: AbstractDataset, n_latents: int, generator: torch.Generator
 ) -> Float[Tensor, " latent"]:
-    """Squared singular values of the centred data over the largest, descending, none below 10⁻³.
+    """Return the squared singular values of the centred data divided by the largest, descending, at least 10⁻³.
 
-    From at most 10,000 observations drawn with ``generator`` (fewer when they are large), in float64, by a
-    randomised range finder with six power iterations, which is exact when an observation has no more values
-    than there are latents and ten.
+    They are computed in float64 from at most 10,000 observations drawn with ``generator`` (fewer if they are large), by
+    a randomised range finder with six power iterations. It is exact if an observation has at most ten values more than
+    there are latents.
     """
     n_samples = min(len(data), MAX_SAMPLES, max(MAX_VALUES // data.n_features, n_latents + OVERSAMPLING))
     indices = torch.randperm(len(data), generator=generator)[:n_samples].sort().values.numpy()
     x = torch.from_numpy(data.values(indices)).flatten(1).double()
-    rounding = 1e-12 * x.abs().max()  # more than centring a constant leaves, less than float32 data can vary
+    rounding = (
+        1e-12 * x.abs().max()
+    )  # above the rounding error of a constant, below the resolution of float32
     x -= x.mean(0)
     width = min(n_latents + OVERSAMPLING, *x.shape)
     basis = torch.randn((x.shape[1], width), generator=generator, dtype=torch.float64)
@@ -127,7 +129,7 @@ def principal_shares(
             problem=(
                 f"{data.name} never varies in {n_samples} observations, so it has no principal variances"
             ),
-            remedy="check the data, or give variances",
+            remedy="check the data, or pass variances",
         )
     squares = torch.nn.functional.pad(squares, (0, n_latents - len(squares)))
     return (squares / squares[0]).clamp(min=SMALLEST_SHARE)
