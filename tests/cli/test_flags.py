@@ -129,7 +129,7 @@ def test_an_unknown_flag_is_refused_with_the_nearest_in_flag_spelling():
     with pytest.raises(InputError, match=r"^no option --betta; did you mean --beta\?$"):
         assign_flags({"--betta": "4"}, [BETA], list)
     with pytest.raises(InputError, match="did you mean --latents"):
-        assign_flags({"--n-latents": "4"}, [BETA], list, own=["--latents"])
+        assign_flags({"--n-latents": "4"}, [BETA], list, own_flags=["--latents"])
     with pytest.raises(InputError, match="no option --zzzzzz; help_all lists those there are"):
         assign_flags({"--zzzzzz": "4"}, [BETA], list)
 
