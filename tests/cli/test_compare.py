@@ -88,9 +88,9 @@ def test_the_report_of_the_first_run_shows_the_comparison(call, runs, elsewhere)
     words = "compare run0 --checkpoints --measure procrustes --samples 150 --seed 3"
     printed = call(words)
     assert printed.out.splitlines()[-3:] == [
-        "Kept in run0",
+        "Saved in run0",
         "Next:",
-        "  polariscope report run0   all of it on one page",
+        "  polariscope report run0   all results on one page",
     ]
     again = call(words)
     assert (again.out, again.err) == (printed.out, "")  # read, not computed

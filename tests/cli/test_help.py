@@ -100,7 +100,7 @@ def test_help_all_shows_more_than_help_and_all_of_it(call, command):
     assert {*flags_in(short)} < {*flags_in(full)}
     assert "Options of objective beta-tc:" in full
     assert call(command, "sprites --help-all").out == full  # wherever it stands
-    assert "--help-all Show every option" in " ".join(short.split())
+    assert "--help-all Show all options" in " ".join(short.split())
 
 
 def test_a_command_with_few_options_shows_them_all_in_its_help(call):

@@ -106,7 +106,7 @@ STYLE: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "no_
 
 
 def make_app(tokens: Sequence[str]) -> typer.Typer:
-    """Return the app with all commands, or only with the one that is called, so that others are not imported."""
+    """Return the app with all commands, or only with the called one, because importing the others is slow."""
     called = next((word for word in tokens if not word.startswith("-")), None)
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, **STYLE)
     app.callback()(polariscope)

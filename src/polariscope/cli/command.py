@@ -138,7 +138,7 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., Any], *, cl
     :param app: the group.
     :param name: name of the command.
     :param function: declared by :func:`command`.
-    :param closed: (default False) add only its name and help, so that its records are not imported.
+    :param closed: (default False) if True, add only its name and help, without importing its records.
     """
     if closed:
         app.command(name, help=inspect.getdoc(function))(lambda: None)

@@ -29,7 +29,7 @@ def printer(*, errors: bool = False) -> Console:
 
 
 def is_terminal(console: Console) -> bool:
-    """Return whether a console writes to a terminal, so that lines must fit its width.
+    """Return whether a console writes to a terminal, whose width lines must fit.
 
     :param console: the console.
     """

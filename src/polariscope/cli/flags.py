@@ -1,7 +1,7 @@
 """Options of parts as flags: every field of a dataset, objective, net … is a flag of the same name.
 
 The available flags depend on the parts selected on the same command line. Such flags are removed from the line before
-it is parsed, and assigned to the selected parts afterwards, so that only these are imported. For the help, and for
+it is parsed, and assigned to the selected parts afterwards. Therefore only these are imported. For the help, and for
 messages about unknown flags, the options of all parts are read from their files.
 """
 
@@ -228,7 +228,7 @@ class FlagCommand(RecordCommand):
         if self.common:
             own_rows.insert(
                 len(own_rows) - 1,
-                (HELP_ALL, "Show all options, including those of every model part and dataset."),
+                (HELP_ALL, "Show all options, including those of all parts."),
             )
         groups = {
             f"Options of {group.title}": self._rows(group, every) for group in self.groups() if group.options

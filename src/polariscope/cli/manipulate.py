@@ -60,10 +60,10 @@ def manipulate(
     """Modify a dataset so that VAEs learn entangled latents.
 
     The method is that of zietlow2022 ch. 4. The RUN with the lowest score is the entangled model, and the RUN with the
-    highest score is the disentangled one. Every value of the data is changed by at most --epsilon, so that the data
-    become easy to reconstruct from the codes of the first model and hard to reconstruct from those of the second. To
-    use the modified data, pass --variant manipulated:FOLDER to other commands. Run the same command again to resume an
-    interrupted manipulation.
+    highest score is the disentangled one. Every value of the data is changed by at most --epsilon. The change
+    makes the data easy to reconstruct from the codes of the first model and hard to reconstruct from those of the
+    second. To use the modified data, pass --variant manipulated:FOLDER to other commands. Run the same command again to
+    resume an interrupted manipulation.
     """
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.manipulation.manipulate import manipulate as make

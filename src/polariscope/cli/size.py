@@ -54,12 +54,9 @@ def size(
 ) -> None:
     """Estimate how many latents a dataset needs.
 
-    The default method trains several models. With --out models are saved, and the same command resumes an interrupted
-    search. --help shows the most common options; --help-all shows all, including those of the trained models. If two
-    parts have an option of the same name, add the part as a prefix: --data-seed.
-
-    Related commands: size-compare compares several methods, size-curve measures models with different numbers of
-    latents, size-table tabulates published searches over seeds, and size-beta estimates the largest β.
+    With --out models are saved, and the same command resumes an interrupted search. If two parts have an option of the
+    same name, add the part as a prefix: --data-seed. See also size-compare (several methods), size-curve (models with
+    different numbers of latents), size-table (published searches over seeds) and size-beta (the largest β).
     """
     from polariscope.sizing.size import size as find_size
 

@@ -270,7 +270,7 @@ class RetryOptions:
 
 @command(options=RetryOptions)
 def retry(file: File, options: RetryOptions) -> None:
-    """Mark failed runs, so that the next 'study run' repeats them."""
+    """Mark failed runs to be repeated by the next 'study run'."""
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.core.errors import check_word
 

@@ -100,8 +100,7 @@ def train(
     """Train a model, or resume a run.
 
     Run the same command again to resume an interrupted run. A finished run is continued if --steps is larger than
-    before. --help shows the most common options; --help-all shows all of them. If two parts have an option of the same
-    name, add the part as a prefix: --prior-scale, --data-seed.
+    before. If two parts have an option of the same name, add the part as a prefix: --prior-scale, --data-seed.
     """
     from polariscope.cli.console import quoted, say, say_next
 
@@ -376,7 +375,7 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
-    """Return the default folder of a run, which depends only on its settings, so that the same call resumes it."""
+    """Return the default folder of a run; it depends only on the settings, so the same call resumes the run."""
     from polariscope.training.plan import label, plan
 
     digest = plan(data, **settings).describe("cpu")["hash"]
@@ -435,7 +434,7 @@ def run_and_print(
 
     job = plan(data, recorded=recorded_settings(run), **settings)
     steps, chosen = job.settings.steps, announcement(job.chosen, MODEL_FLAGS)
-    data = job.data  # in the units of training, so that they are not computed twice
+    data = job.data  # already in the units of training, which would otherwise be computed twice
     with ExitStack() as shown:
         progress = TrainingProgress(run, steps, shown, quiet, chosen)
         where = dataclasses.asdict(compute or Compute())
