@@ -62,10 +62,10 @@ def test_a_course_is_printed_written_kept_and_on_the_page(call, runs, elsewhere)
     page = (elsewhere / "run0" / "report.html").read_text()
     text = re.sub(r"<[^>]+>", " ", page)
     assert "Course of the run" in text
-    assert "At 4 steps of the training" in text
+    assert "At 4 checkpoints" in text
     assert "CKA with run1" in text
     assert "Correlation of latent 1 with the others" in text
-    assert "were not followed yet" not in text
+    assert "over the checkpoints to the next report" not in text
 
 
 def test_a_run_that_was_not_followed_shows_what_its_log_has(call, runs, elsewhere):

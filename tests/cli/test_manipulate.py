@@ -36,7 +36,7 @@ def test_from_runs_to_a_model_of_manipulated_data(
     capsys.readouterr()
     assert main(["check", "attack"]) == 0
     assert main(["diagnose", "attack"]) == 2
-    assert "holds a manipulation of data, and no model" in capsys.readouterr().err
+    assert "contains a manipulation of data, not a model" in capsys.readouterr().err
 
 
 def test_a_wrong_call_is_refused(

@@ -126,7 +126,7 @@ def test_a_changed_score_is_named_not_shown_and_scored_again(call, trained, else
     call("report run --samples 200")
     page = (run / "report.html").read_text()
     assert f"{file.name} is damaged: its content does not match its hash" in caplog.text
-    assert f"Not shown, since the content does not match its hash: {file.name}" in page
+    assert f"Damaged files, whose content does not match their hash, are not shown: {file.name}" in page
     assert "0.987" not in page
     checked = call("check run")
     assert checked.code == 1

@@ -175,7 +175,7 @@ def test_compare_prints_answer_interval_steps_and_disagreement(call, asked):
     done = call("size-compare sprites")
     assert done.code == 0
     assert done.out.startswith(
-        "The 3 methods say 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.\n"
+        "The 3 methods give 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.\n"
     )
     rows = [line.split() for line in done.out.splitlines()]
     assert ["fondue", "11", "11–12", "5,300"] in rows
@@ -327,7 +327,7 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     assert contents(elsewhere / "run", "size") == [record]
     shown = call("show sizes")
     assert f"sizes: {record['value']} latent" in shown.out
-    assert "each is a run that can be opened" in shown.out
+    assert "Each is a run that other commands can open" in shown.out
     assert call("check sizes").code == 0
     (elsewhere / "sizes" / "seed-0" / "recipe.json").write_text("{}")
     assert call("check sizes").code == 1

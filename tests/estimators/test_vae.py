@@ -334,8 +334,8 @@ def test_the_loss_falls_and_is_kept() -> None:
         ({"standardise": "yes"}, "standardise must be True or False, got 'yes'"),
         ({"layout": "middle"}, "layout must be None or one of channels-first, channels-last, got 'middle'"),
         ({"objective": "btea"}, "Did you mean 'beta'"),
-        ({"objective": "ivae"}, "objective 'ivae' needs factors, labels or pairs beside X"),
-        ({"objective": "classifier"}, "objective 'classifier' needs factors, labels or pairs beside X"),
+        ({"objective": "ivae"}, "objective 'ivae' requires factors, labels or pairs besides X"),
+        ({"objective": "classifier"}, "objective 'classifier' requires factors, labels or pairs besides X"),
         ({"net": "conv"}, "conv"),
         ({"device": "abacus"}, "device must be auto"),
         ({"threads": 0}, "threads must be an integer, at least 1, got 0"),
@@ -499,9 +499,9 @@ def test_images_and_their_layout_are_saved(tmp_path: Path) -> None:
 def test_a_folder_with_other_things_in_it_is_never_replaced(tmp_path: Path) -> None:
     vae = VAE(**QUICK).fit(small())
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="which holds other things"):
+    with pytest.raises(InputError, match="which contains other files"):
         vae.save(tmp_path)
-    with pytest.raises(InputError, match="which holds other things"):
+    with pytest.raises(InputError, match="which contains other files"):
         vae.save(tmp_path / "thesis.tex")
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
@@ -515,7 +515,7 @@ def test_damaged_and_mixed_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one" / "model.safetensors").write_bytes(
         (tmp_path / "other" / "model.safetensors").read_bytes()
     )
-    with pytest.raises(ps.PolariscopeError, match="the files were mixed"):
+    with pytest.raises(ps.PolariscopeError, match="restore the original files"):
         VAE.load(tmp_path / "one")
     file = tmp_path / "other" / "estimator.safetensors"
     stored = file.read_bytes()
@@ -552,7 +552,7 @@ def test_scaled_tables_have_a_bernoulli_likelihood_and_come_back_in_their_units(
 
     X = signal_and_noise(80)
     vae = VAE(**QUICK, scale=True).fit(X)
-    assert vae.chosen_[0] == "each feature of the table brought to [0, 1]"
+    assert vae.chosen_[0] == "each feature of the table scaled to [0, 1]"
     assert any(words.startswith("likelihood bernoulli") for words in vae.chosen_)
     back = vae.inverse_transform(vae.transform(X))
     assert (back >= X.min(axis=0)).all()
@@ -562,7 +562,7 @@ def test_scaled_tables_have_a_bernoulli_likelihood_and_come_back_in_their_units(
     assert_same(vae, VAE.load(tmp_path / "vae"), X)
     assert clone(vae).get_params()["scale"] is True
     assert vae.transform(X + 1000).shape == (80, 2)
-    with pytest.raises(InputError, match="needs observations in"):
+    with pytest.raises(InputError, match="requires observations in"):
         vae.score_samples(X + 1000)
 
 
@@ -630,7 +630,7 @@ def test_medians_are_learned_in_fit_and_used_in_transform(tmp_path: Path):
     full = np.where(np.isnan(other), medians, other)
     np.testing.assert_allclose(vae.transform(other), vae.transform(full))
     np.testing.assert_allclose(vae.score_samples(other), vae.score_samples(full))
-    assert vae.chosen_[0] == "7 missing values filled with the median of the column in fit"
+    assert vae.chosen_[0] == "7 missing values replaced by the median of the column in fit"
     vae.save(tmp_path / "vae")
     loaded = VAE.load(tmp_path / "vae")
     np.testing.assert_allclose(loaded.transform(other), vae.transform(other), rtol=1e-6)

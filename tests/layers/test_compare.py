@@ -388,7 +388,7 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
         (lambda: compare(runs["a"], checkpoints=12), r"or a list of steps, got 12; .* in a list"),
         (lambda: compare(runs["a"], checkpoints="all"), "or a list of steps, got 'all'"),
         (lambda: compare(runs["a"], checkpoints=None), "or a list of steps, got None"),
-        (lambda: compare([arrays()], checkpoints=True), "checkpoints are those of run folders"),
+        (lambda: compare([arrays()], checkpoints=True), "checkpoints require run folders"),
         (lambda: compare(tmp_path), "not a run folder"),
     ]:
         with pytest.raises(InputError, match=words):

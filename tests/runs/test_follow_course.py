@@ -308,7 +308,7 @@ def test_runs_of_other_data_are_not_compared(path: Path, tmp_path: Path) -> None
     other = tmp_path / "elsewhere"
     data = ps.load_dataset("gaussian", eigenvalues=(8.0, 4.0), width=4, n_samples=500)
     ps.train(data, net="linear", n_latents=3, steps=2, log_every=2, validate_every=2, out=other)
-    with pytest.raises(InputError, match="see the same observations"):
+    with pytest.raises(InputError, match="be trained on the same data"):
         ps.open_run(path).course(against=other, **FEW)
 
 

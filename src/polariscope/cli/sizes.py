@@ -9,7 +9,7 @@ from rich.text import Text
 from polariscope.cli.console import printer, say
 from polariscope.core.tables import TextTable
 from polariscope.core.text import plural
-from polariscope.pages.sections.size import has_path, latest, place_of
+from polariscope.pages.sections.size import candidate_value, has_path, latest
 from polariscope.pages.size import disagreements, verdict
 from polariscope.sizing.result import Size, path_table
 
@@ -67,7 +67,7 @@ def bars_of(size: Size) -> list[Text]:
             mark = min(WIDTH - 1, round(WIDTH * threshold / top))
             bar = f"{bar[:mark]}│{bar[mark + 1 :]}"
         cut = "…" if trial.statistic > top else " "
-        line = f"{place_of(size, trial):>7.4g}  {bar}{cut} {trial.statistic:.3g}"
+        line = f"{candidate_value(size, trial):>7.4g}  {bar}{cut} {trial.statistic:.3g}"
         lines.append(Text(line, style=COLOURS[trial.decision]))
     return lines
 

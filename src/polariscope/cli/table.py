@@ -189,9 +189,7 @@ def print_table(
     hidden = [name for name in filled if name not in (*selected, *IDENTITY, *WORDS)]
     if hidden and not columns:
         count = plural(len(hidden), "more column")
-        say(
-            f"{count}: use --all to show all, --columns NAMES to show some, or write a file, which contains all."
-        )
+        say(f"{count}: show all with --all, some with --columns NAMES, or write a file.")
 
 
 def main_results(table: Table) -> list[str]:
