@@ -154,14 +154,14 @@ def test_what_was_dropped_is_decoded_at_the_mean_of_the_prior(linear: VAE) -> No
     expected = expected * linear.units_.scale + linear.units_.offset
     np.testing.assert_allclose(linear.inverse_transform([[1.0, -2.0], [0.0, 0.5]]), expected, rtol=1e-5)
     with pytest.raises(
-        InputError, match="Z must have a column for each of the 2 latents that transform keeps, got 3"
+        InputError, match="Z must have a column for each of the 2 latents that transform returns, got 3"
     ):
         linear.inverse_transform(z)
 
 
 def test_where_every_latent_is_passive_the_best_of_them_is_kept_with_a_warning() -> None:
     vae = VAE(3, steps=100, options={"variance": 1000.0, "learned": "no"})
-    with pytest.warns(UserWarning, match="none of the 3 latents is in use; transform keeps latent"):
+    with pytest.warns(UserWarning, match="none of the 3 latents is in use; transform returns latent"):
         vae.fit(small())
     assert vae.types_ == ["passive"] * 3
     assert vae.kept_ == [vae.regime_.order[0]]
@@ -327,8 +327,8 @@ def test_the_loss_falls_and_is_kept() -> None:
         ({"n_latents": 0}, "n_latents must be at least 1, got 0"),
         ({"n_latents": 2.5}, "n_latents must be an integer, got 2.5"),
         ({"n_latents": "fundue"}, "Did you mean 'fondue'"),
-        ({"steps": 0}, "steps must be an integer from 1, got 0"),
-        ({"steps": "many"}, "steps must be an integer from 1, got 'many'"),
+        ({"steps": 0}, "steps must be an integer of at least 1, got 0"),
+        ({"steps": "many"}, "steps must be an integer of at least 1, got 'many'"),
         ({"learning_rate": -1.0}, "learning_rate must be positive, got -1.0"),
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"standardise": "yes"}, "standardise must be True or False, got 'yes'"),
@@ -341,8 +341,8 @@ def test_the_loss_falls_and_is_kept() -> None:
         ({"threads": 0}, "threads must be an integer, at least 1, got 0"),
         ({"options": [1]}, r"options must be a mapping of names to values, got \[1\]"),
         ({"options": {"bata": 1}}, "no option named 'bata'"),
-        ({"options": {"seed": 1}}, "options must not hold 'seed'; set the parameter random_state of VAE"),
-        ({"options": {"steps": 1}}, "options must not hold 'steps'; set the parameter steps of VAE"),
+        ({"options": {"seed": 1}}, "options must not contain 'seed'; set the parameter random_state of VAE"),
+        ({"options": {"steps": 1}}, "options must not contain 'steps'; set the parameter steps of VAE"),
     ],
 )
 def test_wrong_parameters_are_refused_when_fitting(change: dict[str, Any], complaint: str) -> None:
@@ -354,13 +354,15 @@ def test_what_cannot_be_asked_of_it_is_refused() -> None:
     with pytest.raises(NotFittedError):
         VAE().sample()
     vae = VAE(**QUICK).fit(small())
-    with pytest.raises(InputError, match="n_samples must be an integer from 1, got 0"):
+    with pytest.raises(InputError, match="n_samples must be an integer of at least 1, got 0"):
         vae.sample(0)
-    with pytest.raises(InputError, match="n_draws must be an integer from 1, got 0"):
+    with pytest.raises(InputError, match="n_draws must be an integer of at least 1, got 0"):
         vae.set_params(n_draws=0).score(small())
     with pytest.raises(ValueError, match="minimum of 3 is required"):
         VAE(**QUICK).fit(small()[:2])
-    with pytest.raises(InputError, match="a deterministic encoder has no density"):
+    with pytest.raises(
+        InputError, match="requires a posterior with a density, and this encoder is deterministic"
+    ):
         VAE(**QUICK, objective="ae").fit(small()).score(small())
 
 
@@ -647,9 +649,9 @@ def test_rows_that_lack_a_value_are_left_out_of_fit_and_are_nan_in_transform():
     assert np.isnan(codes).all(axis=1).tolist() == (~complete).tolist()
     np.testing.assert_array_equal(codes[complete], without.transform(GAPS[complete]))
     assert vae.score(GAPS) == pytest.approx(without.score(GAPS[complete]))
-    assert vae.chosen_[0] == "fitted without 7 rows that lack a value"
+    assert vae.chosen_[0] == "fitted without 7 rows with missing values"
     assert np.isnan(vae.transform(np.full((1, 4), np.nan))).all()
-    with pytest.raises(InputError, match="X must have at least 3 rows that lack no value, got 1"):
+    with pytest.raises(InputError, match="X must have at least 3 rows without missing values, got 1"):
         VAE(**options, missing="drop").fit(np.array([[1.0, np.nan], [np.nan, 1], [2, 2], [np.nan, 3]]))
     with pytest.raises(InputError, match="X has no value at all in column 1"):
         VAE(**options, missing="median").fit(np.array([[1.0, np.nan], [2, np.nan], [3, np.nan]]))

@@ -230,7 +230,7 @@ def test_disagreement_is_the_difference_and_whether_intervals_meet() -> None:
     assert verdict((NONE, NONE)) == "None of the 2 methods has an answer."
     assert verdict((FONDUE, NONE)) == "Only fondue of the 2 methods has an answer: 11 latents."
     assert verdict((FONDUE, NONE, UNITS)).startswith("The 2 of 3 methods that have an answer give ")
-    assert verdict((NONE, FONDUE, UNITS)).endswith(f"; {NONE.method} has none.")
+    assert verdict((NONE, FONDUE, UNITS)).endswith(f"; {NONE.method} has no answer.")
     assert [row.difference for row in disagreements((NONE, FONDUE))] == [None, None]
 
 

@@ -212,7 +212,7 @@ def test_a_run_says_what_it_is(path: Path) -> None:
     (path / "model.safetensors").unlink()
     unfinished = ps.open_run(path)
     assert not unfinished.is_finished
-    with pytest.raises(InputError, match="or choose step=300"):
+    with pytest.raises(InputError, match="or use step=300"):
         unfinished.model()
 
 
@@ -307,7 +307,7 @@ def test_calls_that_mean_nothing_are_refused(path: Path) -> None:
     for call, words in (
         (lambda: run.model(step="100"), "step must be an integer, got '100'"),
         (lambda: run.regime(seed=-1), "seed must not be negative, got -1"),
-        (lambda: run.comparison(checkpoints=True, step=100), "give one of them"),
+        (lambda: run.comparison(checkpoints=True, step=100), "use one of them"),
     ):
         with pytest.raises(InputError, match=words):
             call()

@@ -264,7 +264,7 @@ def say_saved(run: Run) -> None:
     """Print the folder that the results were saved in, if it could be written to."""
     from polariscope.cli.console import say
 
-    if run.is_kept:
+    if run.is_saved:
         say(f"Saved in {run.path}")
 
 

@@ -142,8 +142,8 @@ def make_record(
     run.digest(step)  # raises an error if there is no model of this step
     lines = run.log_until(step)
     history = read_history(lines) if lines or step is None else None
-    asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
-    diagnosis = _diagnosis(run, step, asked, part, requested_files)
+    requested_settings = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
+    diagnosis = _diagnosis(run, step, requested_settings, part, requested_files)
     regime = run.regime(**diagnosis, step=step)
     where = {
         "n_samples": diagnosis["n_samples"],
@@ -182,7 +182,9 @@ def make_record(
         views=views(model, dataset, held_out, representation, regime, diagnosis["seed"]),
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         parts=parts,
-        others=_rows([one for one in run.artefacts() if one.path not in run.used], run.fingerprint),
+        others=_rows(
+            [artefact for artefact in run.artefacts() if artefact.path not in run.used], run.fingerprint
+        ),
         damaged=tuple(sorted(path.name for path in damaged)),
         part=diagnosis["part"],
         target=str(run.path),
@@ -305,13 +307,13 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
 
 
 def _diagnosis(
-    run: Run, step: int | None, asked: dict[str, Any], part: str, requested: Sequence[Artefact]
+    run: Run, step: int | None, requested_settings: dict[str, Any], part: str, requested: Sequence[Artefact]
 ) -> dict[str, Any]:
     """Return the settings of the newest diagnosis that matches the arguments, otherwise those of a new one."""
     for artefact in requested:
         if artefact.kind == "regime":
             return {**artefact.key.settings, "part": artefact.key.part}
-    options = {name: value for name, value in asked.items() if value != "newest"}
+    options = {name: value for name, value in requested_settings.items() if value != "newest"}
     matching = dict(options)
     if (
         "n_samples" in options
@@ -330,9 +332,9 @@ def _requested_files(run: Run, show: Sequence[str]) -> list[Artefact]:
     """Return the cached results whose file names begin with the values of ``show``; unknown names raise an error."""
     artefacts = []
     for word in [show] if isinstance(show, str) else show:
-        matching = [one for one in run.artefacts() if one.path.name.startswith(word)]
+        matching = [artefact for artefact in run.artefacts() if artefact.path.name.startswith(word)]
         if len(matching) != 1:
-            names = ", ".join(one.path.name for one in matching or run.artefacts())
+            names = ", ".join(artefact.path.name for artefact in matching or run.artefacts())
             raise InputError(
                 "show",
                 f"name one of the files in {run.path}",
@@ -359,9 +361,11 @@ def _newest(
     Results of the diagnosed part are preferred. If there are only results of another part, they are returned, and the
     part is recorded in ``measured_on`` because the page names it.
     """
-    artefact = next((one for one in requested if one.kind == kind and one.matches(**settings)), None)
-    for wanted in (part, None) if kind in OF_A_PART else (None,):
-        artefact = artefact or run.newest(kind, step, wanted, **settings)
+    artefact = next(
+        (artefact for artefact in requested if artefact.kind == kind and artefact.matches(**settings)), None
+    )
+    for each_part in (part, None) if kind in OF_A_PART else (None,):
+        artefact = artefact or run.newest(kind, step, each_part, **settings)
     if artefact is None:
         return None
     if kind in OF_A_PART and artefact.key.part != part:

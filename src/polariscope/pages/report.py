@@ -164,8 +164,8 @@ def report(
     :param show: (default: the newest of each kind) file names of results of a run, or their beginnings, to show
         instead: ``show=["scores-61e6"]``.
     """
-    asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
-    options: dict[str, Any] = {name: value for name, value in asked.items() if value != "newest"}
+    settings = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
+    options: dict[str, Any] = {name: value for name, value in settings.items() if value != "newest"}
     if out is not None:
         files.check_target(Path(out), "out")
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:

@@ -59,10 +59,10 @@ class SizeRecord:
 
 def disagreements(sizes: Sequence[Size]) -> list[Disagreement]:
     """Compare every method with the first, including the first itself."""
-    return [_beside(sizes[0], size) for size in sizes]
+    return [_compared(sizes[0], size) for size in sizes]
 
 
-def _beside(first: Size, size: Size) -> Disagreement:
+def _compared(first: Size, size: Size) -> Disagreement:
     if first.value is None or size.value is None or first.interval is None or size.interval is None:
         return Disagreement(size, None, overlaps=False)
     overlaps = size.interval[0] <= first.interval[1] and first.interval[0] <= size.interval[1]

@@ -98,7 +98,7 @@ def study_page(record: StudyRecord) -> Page:
 
     :param record: the results.
     """
-    table, aggregates = record.table, [_words_of(aggregate) for aggregate in record.aggregates]
+    table, aggregates = record.table, [_cells_of(aggregate) for aggregate in record.aggregates]
     classes = {name: _classes(table, name) for name in table.columns}
     sections = [
         Section(
@@ -200,18 +200,18 @@ def _plain(cell: object) -> object:
     return None if isinstance(cell, float) and cell - cell != 0 else cell
 
 
-def _words_of(one: Aggregate) -> dict[str, object]:
+def _cells_of(aggregate: Aggregate) -> dict[str, object]:
     return {
-        "settings": assigned(one.settings) or "all",
-        "column": one.column,
-        "n": one.n,
-        "mean": cell_text(one.mean),
-        "sd": cell_text(one.sd),
-        "t": interval(one.t, between=" to "),
-        "bootstrap": interval(one.bootstrap, between=" to "),
-        "lowest": one.lowest,
-        "median": one.median,
-        "highest": one.highest,
+        "settings": assigned(aggregate.settings) or "all",
+        "column": aggregate.column,
+        "n": aggregate.n,
+        "mean": cell_text(aggregate.mean),
+        "sd": cell_text(aggregate.sd),
+        "t": interval(aggregate.t, between=" to "),
+        "bootstrap": interval(aggregate.bootstrap, between=" to "),
+        "lowest": aggregate.lowest,
+        "median": aggregate.median,
+        "highest": aggregate.highest,
     }
 
 

@@ -179,7 +179,7 @@ def find_data(sources: Sequence[Source], data: DataLike | None) -> AbstractDatas
     records = {}
     for source in sources:
         if source.run is None:
-            raise InputError("data", "be passed, since not all models belong to a run")
+            raise InputError("data", "be given, since not all models belong to a run")
         record = TrainedRun(source.run).settings["data"]
         records[record["fingerprint"]] = (source.label, record)
     if len(records) > 1:

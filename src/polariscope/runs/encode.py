@@ -65,7 +65,7 @@ def encode(
         run = Run(model.folder, data)
         return run.with_evidence(run.representation_of(model, subset), model, seed)
     if data is None:
-        raise InputError("data", "be passed for a model that does not belong to a run")
+        raise InputError("data", "be given for a model that does not belong to a run")
     dataset = as_dataset(data)
     if isinstance(model, AbstractModel) and model.units:
         from polariscope.data.chain import in_units

@@ -22,21 +22,21 @@ logger = logging.getLogger("polariscope")
 Record = TypeVar("Record")
 
 
-class NotKeptError(PolariscopeError):
-    """A result is not cached, and the run was opened without permission to compute it."""
+class NotCachedError(PolariscopeError):
+    """A result is not cached, and the run is read-only."""
 
 
 class CachedResults:
     """The cached results of one run.
 
     :param run: the run.
-    :param computes: (default True) if True, missing results are computed. Otherwise a :class:`NotKeptError` is raised,
-        and nothing is written.
+    :param read_only: (default False) if True, a :class:`NotCachedError` is raised for missing results, and nothing is
+        computed or written.
     """
 
-    def __init__(self, run: TrainedRun, computes: bool = True) -> None:
+    def __init__(self, run: TrainedRun, read_only: bool = False) -> None:
         self.run = run
-        self.computes = computes
+        self.read_only = read_only
         self.used: set[Path] = set()
         """Files of the results that were read or computed by this object."""
 
@@ -80,19 +80,19 @@ class CachedResults:
         return kind.from_dict(stored)  # type: ignore[attr-defined]
 
     def check_may_compute(self, key: Key) -> None:
-        """Raise an error if the run was opened without permission to compute results.
+        """Raise an error if the run is read-only.
 
         :param key: key of the missing result.
         """
-        if not self.computes:
-            raise NotKeptError(f"{self.run.path} has no {key.kind} with these settings.")
+        if self.read_only:
+            raise NotCachedError(f"{self.run.path} has no {key.kind} with these settings.")
 
     def touch(self, key: Key) -> None:
         """Record that a result was used now: :meth:`newest` returns the one that was used last.
 
         :param key: key of the result.
         """
-        if self.computes:
+        if not self.read_only:
             self.run.folder.artefacts.ask(self.run.folder.artefacts.file(key))
 
     @contextlib.contextmanager

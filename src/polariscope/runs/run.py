@@ -54,8 +54,8 @@ class Run(TrainedRun):
         trained on arrays in memory. If the training data were standardised or scaled, a table is put into their units.
     :param guard: (default None) function called before every write, as in
         :class:`~polariscope.storage.folder.RunFolder`.
-    :param computes: (default True) if True, missing results are computed. Otherwise a
-        :class:`~polariscope.runs.results.NotKeptError` is raised, and nothing is written.
+    :param read_only: (default False) if True, a :class:`~polariscope.runs.results.NotCachedError` is raised for missing
+        results, and nothing is computed or written.
     """
 
     def __init__(
@@ -64,17 +64,16 @@ class Run(TrainedRun):
         data: DataLike | None = None,
         *,
         guard: files.Guard | None = None,
-        computes: bool = True,
+        read_only: bool = False,
     ) -> None:
         super().__init__(path, data, guard=guard)
-        self.results = CachedResults(self, computes)
+        self.results = CachedResults(self, read_only)
         """Cached results of the run."""
 
     @property
-    def computes(self) -> bool:
-        """If True, missing results are computed; otherwise :class:`~polariscope.runs.results.NotKeptError` is
-        raised."""
-        return self.results.computes
+    def read_only(self) -> bool:
+        """If True, missing results are not computed, and nothing is written."""
+        return self.results.read_only
 
     @property
     def used(self) -> set[Path]:
@@ -406,7 +405,7 @@ class Run(TrainedRun):
         return self.results.read(artefact)
 
     @property
-    def is_kept(self) -> bool:
+    def is_saved(self) -> bool:
         """If True, all results that were read or computed by this object are on disk."""
         return all(path.exists() for path in self.used)
 

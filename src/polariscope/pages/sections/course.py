@@ -231,9 +231,9 @@ def draw_dependence(course: Course, title: str, values: Float[np.ndarray, "step 
 def draw_layers(course: Course, layers: LayerCourse) -> list[Markup]:
     """Draw a map of the dimension of every layer, and one for each model that layers are compared with."""
     drawn = [draw_map(course, layers, "Intrinsic dimension", layers.dimension, "course-dimension", None)]
-    for number, one in enumerate(layers.similarities):
-        title = f"{one.title} with {one.reference}"
-        drawn.append(draw_map(course, layers, title, one.values, f"course-similarity-{number}", 1.0))
+    for number, similarity in enumerate(layers.similarities):
+        title = f"{similarity.title} with {similarity.reference}"
+        drawn.append(draw_map(course, layers, title, similarity.values, f"course-similarity-{number}", 1.0))
     return drawn
 
 
@@ -245,7 +245,7 @@ def draw_map(
     key: str,
     highest: float | None,
 ) -> Markup:
-    """Layers (rows) at each checkpoint; numbers are written where there is room for them."""
+    """Draw a value of each layer (rows) at each checkpoint, as a colour and a number."""
     with rc_context({**STYLE, "axes.grid": False}):
         figure, axes = single_axes((WIDE[0], max(WIDE[1], 0.6 + 0.19 * len(layers.names))), title)
         indices = course.shown(16)
