@@ -226,7 +226,7 @@ def main() -> None:
         folder, data = options.out / training.name.replace(" ", "-"), training.data(options.mnist)
         ps.train(data, out=folder, threads=1, **{"n_latents": 10, **training.settings})
         if not options.only:
-            found += cases(training, Run(folder, computes=False), data)
+            found += cases(training, Run(folder, read_only=True), data)
     if options.only:
         return
     if options.cases:

@@ -1,7 +1,7 @@
-"""Polariscope: train, size and look into variational autoencoders.
+"""Polariscope: train, size and inspect variational autoencoders.
 
-The names below are the public face. They are loaded when first used, so ``import polariscope`` is
-immediate and torch is imported only by what needs it.
+The names below are the public API. They are imported at first use, so ``import polariscope`` is fast and torch is
+imported only by functions that require it.
 """
 
 from __future__ import annotations
@@ -72,15 +72,18 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-class _Face(ModuleType):
-    """The package as users see it: a family keeps its name, although importing its folder would set it anew."""
+class _PublicModule(ModuleType):
+    """The module ``polariscope``, in which the name of a family is its registry.
+
+    Importing the package of a family would replace the registry by the package.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         is_folder = name in _FAMILIES and isinstance(value, ModuleType)
         super().__setattr__(name, value.family if is_folder and hasattr(value, "family") else value)
 
 
-sys.modules[__name__].__class__ = _Face
+sys.modules[__name__].__class__ = _PublicModule
 
 
 def __dir__() -> list[str]:

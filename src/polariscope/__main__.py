@@ -1,4 +1,4 @@
-"""``python -m polariscope``: the command line."""
+"""Entry point of ``python -m polariscope``."""
 
 from __future__ import annotations
 

@@ -88,9 +88,9 @@ def test_the_report_of_the_first_run_shows_the_comparison(call, runs, elsewhere)
     words = "compare run0 --checkpoints --measure procrustes --samples 150 --seed 3"
     printed = call(words)
     assert printed.out.splitlines()[-3:] == [
-        "Kept in run0",
+        "Saved in run0",
         "Next:",
-        "  polariscope report run0   all of it on one page",
+        "  polariscope report run0   all results on one page",
     ]
     again = call(words)
     assert (again.out, again.err) == (printed.out, "")  # read, not computed
@@ -138,7 +138,7 @@ def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsew
         ("compare run0 --measure ckka", "no similarity named 'ckka'.*Did you mean 'cka'"),
         ("compare run0 --samples 1", "--samples must be an integer from 2"),
         ("compare run0 --out run0/settings.json", "--out must be a folder"),
-        ("compare run0 other", "models must see the same observations.*; compare runs of the same data"),
+        ("compare run0 other", "models must be trained on the same data.*; compare runs on the same data"),
     ],
 )
 def test_a_wrong_call_is_refused_in_words(call, runs, tiny, elsewhere, words, message):

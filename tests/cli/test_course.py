@@ -47,7 +47,7 @@ def test_a_course_is_printed_written_kept_and_on_the_page(call, runs, elsewhere)
     assert kept.steps == (10, 20, 30, 40)
     assert kept.latent == 1
     assert str(kept) in printed.out
-    assert "Kept in run0" in printed.out
+    assert "Saved in run0" in printed.out
     rows = list(csv.DictReader((elsewhere / "out.csv").read_text().splitlines()))
     assert [int(row["step"]) for row in rows] == [10, 20, 30, 40]
     assert (
@@ -62,10 +62,10 @@ def test_a_course_is_printed_written_kept_and_on_the_page(call, runs, elsewhere)
     page = (elsewhere / "run0" / "report.html").read_text()
     text = re.sub(r"<[^>]+>", " ", page)
     assert "Course of the run" in text
-    assert "At 4 steps of the training" in text
+    assert "At 4 checkpoints" in text
     assert "CKA with run1" in text
     assert "Correlation of latent 1 with the others" in text
-    assert "were not followed yet" not in text
+    assert "over the checkpoints to the next report" not in text
 
 
 def test_a_run_that_was_not_followed_shows_what_its_log_has(call, runs, elsewhere):
@@ -96,7 +96,7 @@ def test_stopped_by_ctrl_c_it_goes_on_from_there(call, fork, runs, elsewhere):
     assert process.returncode in (0, 130)  # it may have been done already
     assert "Traceback" not in errors
     if process.returncode == 130:
-        assert "The same command again goes on from here" in errors
+        assert "To resume, run the same command again" in errors
     assert call("check run0").code == 0
     done = call("course run0 --samples 1000 --layers")
     assert done.code == 0
@@ -128,7 +128,7 @@ def test_codes_of_other_libraries_take_part_as_files(call, elsewhere):
     assert "Consistency 1.000" in printed.out
     assert "a.npz" in printed.out
     assert "1.00 (1)" in printed.out
-    assert "--samples is for runs" in call("stability a.npz b.npz --samples 50").err
+    assert "--samples requires a run" in call("stability a.npz b.npz --samples 50").err
     assert "there is no file c.npz" in call("stability a.npz c.npz").err
     assert "models must be at least 2" in call("stability a.npz").err
 

@@ -122,7 +122,7 @@ def test_info_and_preview_of_a_table_show_its_names(call):
 def test_info_says_how_a_file_was_read(call):
     np.savez("data.npz", X=np.eye(3), y=np.arange(3), weights=np.ones(3))
     printed = call("data info data.npz").out
-    assert "Read so: factors are 'y'; not used: 'weights'." in printed
+    assert "How it was read: factors are 'y'; not used: 'weights'." in printed
     assert printed.count("factors are 'y'") == 1
 
 

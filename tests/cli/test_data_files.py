@@ -40,7 +40,7 @@ def test_info_tells_room_terms_and_what_to_cite(call, mnist: Path) -> None:
 
 def test_info_of_drawn_data_states_memory_and_no_disk(call) -> None:
     printed = call("data info sprites").out
-    assert "no disk. Observations are created on request." in printed
+    assert "no disk space. Observations are created on request." in printed
     assert "Licence" not in printed
 
 
@@ -89,7 +89,7 @@ def test_a_model_is_trained_on_original_files(call, mnist: Path, elsewhere: Path
 
 
 def test_clean_says_what_it_frees_asks_and_frees_it(call, mnist: Path, cache: Path, monkeypatch) -> None:
-    assert f"Nothing is kept in {cache}" in call("data clean").out
+    assert f"Nothing is cached in {cache}" in call("data clean").out
     call("data preview mnist:mnist")
     asked = []
     monkeypatch.setattr("typer.confirm", lambda text: asked.append(text))
@@ -125,5 +125,5 @@ def test_fetch_without_a_network_fails_in_words(call, cache: Path, monkeypatch) 
 
 def test_fetch_of_what_is_there_says_whether_it_is_the_published_file(call, mnist: Path) -> None:
     said = call("data fetch mnist --to mnist").out
-    assert said.count("was there; its MD5 differs from the published one") == 4
-    assert "Look at it: polariscope data info mnist:mnist" in said
+    assert said.count("already present; its MD5 differs from the published one") == 4
+    assert "Inspect the dataset: polariscope data info mnist:mnist" in said

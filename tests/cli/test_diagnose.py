@@ -114,7 +114,7 @@ def test_the_rate_of_arrays_is_split_only_when_asked(call, codes):
         ("diagnose missing", "there is no run and no file at missing; train a model"),
         ("diagnose codes.npz --alpha 3", "--alpha must lie between 0 and 0.5"),
         ("diagnose codes.npz --alfa 0.1", "No such option.*--alpha"),
-        ("diagnose codes.npz --samples 10", "--samples is for runs"),
+        ("diagnose codes.npz --samples 10", "--samples requires a run"),
         ("diagnose codes.npz --json .", "--json must be a file"),
         ("diagnose bad.npz", "must hold 'mean' and 'variance'"),
         ("diagnose log.npz", "this looks like a log-variance"),
@@ -213,7 +213,7 @@ def test_a_file_has_no_parts(call, tmp_path):
     for command in ("diagnose", "score", "report"):
         refused = call(f"{command} {tmp_path / 'codes.npz'} --part test")
         assert refused.code == 2
-        assert "--part is for runs" in refused.err
+        assert "--part requires a run" in refused.err
 
 
 def test_json_follows_a_link_and_a_pipe_is_refused_before_the_work(call, codes):

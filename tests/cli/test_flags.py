@@ -129,8 +129,8 @@ def test_an_unknown_flag_is_refused_with_the_nearest_in_flag_spelling():
     with pytest.raises(InputError, match=r"^no option --betta; did you mean --beta\?$"):
         assign_flags({"--betta": "4"}, [BETA], list)
     with pytest.raises(InputError, match="did you mean --latents"):
-        assign_flags({"--n-latents": "4"}, [BETA], list, own=["--latents"])
-    with pytest.raises(InputError, match="no option --zzzzzz; help_all lists those there are"):
+        assign_flags({"--n-latents": "4"}, [BETA], list, own_flags=["--latents"])
+    with pytest.raises(InputError, match="no option --zzzzzz; help_all lists all options"):
         assign_flags({"--zzzzzz": "4"}, [BETA], list)
 
 
@@ -149,7 +149,7 @@ def test_other_parts_are_opened_for_an_unknown_flag_only():
 
 
 def test_a_flag_without_its_value_is_refused():
-    with pytest.raises(InputError, match="--steps needs a value"):
+    with pytest.raises(InputError, match="--steps requires a value"):
         assign_flags({"--steps": NO_VALUE}, [TRAINING], list)
 
 

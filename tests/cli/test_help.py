@@ -61,9 +61,9 @@ def test_help_of_train_lists_the_options_of_every_part_with_defaults(call):
     printed = call("train --help-all").out
     words = " ".join(printed.split())
     rate = "Step size of the optimiser, at its highest; the default for tables is 0.001, and for linear nets 0.01."
-    assert f"--learning-rate {rate} [0.0001]" in words
+    assert f"--learning-rate {rate} [default: 0.0001]" in words
     assert "Options of objective beta: --beta Weight β of the rate" in words
-    assert "One of adam, amsgrad, adagrad, sgd. [adam]" in words
+    assert "One of adam, amsgrad, adagrad, sgd. [default: adam]" in words
     assert "Options of data sprites: --image-size Height and width in pixels" in words
     assert "--exact / --no-exact" in words
 
@@ -100,7 +100,7 @@ def test_help_all_shows_more_than_help_and_all_of_it(call, command):
     assert {*flags_in(short)} < {*flags_in(full)}
     assert "Options of objective beta-tc:" in full
     assert call(command, "sprites --help-all").out == full  # wherever it stands
-    assert "--help-all Show every option" in " ".join(short.split())
+    assert "--help-all Show all options" in " ".join(short.split())
 
 
 def test_a_command_with_few_options_shows_them_all_in_its_help(call):

@@ -23,7 +23,7 @@ def test_list_names_every_member_with_its_summary(call, family):
         row = next(line for line in printed.out.splitlines() if line.split()[:1] == [name])
         assert members.summary(name) in row
     if not len(members):
-        assert printed.out == f"There is nothing in {family} yet.\n"
+        assert printed.out == f"{family} has no members yet.\n"
 
 
 def test_list_gives_options_with_defaults_and_help(call):

@@ -26,7 +26,7 @@ def test_from_runs_to_a_model_of_manipulated_data(
     assert "(mig 0." in shown.out
     assert "The gap between their losses" in shown.out
     assert "polariscope train sprites --image-size 16 --variant manipulated:attack" in shown.out
-    assert "what it does is on the page attack/report.html" in shown.out
+    assert "The page attack/report.html shows its effect" in shown.out
     assert "attack: attacking with 1 thread\n" in shown.err
     assert "gap" in shown.err
     assert main(command) == 0
@@ -36,7 +36,7 @@ def test_from_runs_to_a_model_of_manipulated_data(
     capsys.readouterr()
     assert main(["check", "attack"]) == 0
     assert main(["diagnose", "attack"]) == 2
-    assert "holds a manipulation of data, and no model" in capsys.readouterr().err
+    assert "contains a manipulation of data, not a model" in capsys.readouterr().err
 
 
 def test_a_wrong_call_is_refused(

@@ -60,5 +60,5 @@ def test_results_of_another_part_stay_on_the_page_with_their_part(
     page = re.sub("<[^>]+>", "", Path("run/report.html").read_text(encoding="utf-8"))
     assert "of the test part" in page
     assert "Not scored yet" not in page
-    assert "Where the rate goes" in page
+    assert "Decomposition of the rate" in page
     assert page.count("(all of the data)") == 2

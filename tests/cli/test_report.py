@@ -70,14 +70,14 @@ def test_demo_trains_diagnoses_and_reports_and_can_be_run_again(call, elsewhere,
         (Verdict(8, (0, 1, 2), (3, 3), TrainingState("converged", 9)), "these images need 3 latents"),
         (
             Verdict(3, (0, 1, 2), (3, 3), TrainingState("converged", 9)),
-            "may need more: train with more latents",
+            "might need more. Train with more latents",
         ),
         (Verdict(8, (0,), (1, 2), TrainingState("still-learning", 9)), "latents in use can still change"),
     ],
 )
 def test_the_demo_gives_one_piece_of_advice(verdict, words):
     assert words in demo.conclusion(verdict)
-    assert demo.conclusion(verdict).startswith("What it shows: ")
+    assert demo.conclusion(verdict).startswith("Conclusion: ")
 
 
 def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, quick_demo):
@@ -94,7 +94,7 @@ def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, quick_demo
 
 def test_what_can_be_done_about_a_missing_file_and_data_in_memory_can_be_done_here(call, elsewhere):
     assert (
-        "there is no file nope.npz; give the folder of a run, or an .npz file" in call("report nope.npz").err
+        "there is no file nope.npz; pass a run folder or an existing .npz file" in call("report nope.npz").err
     )
     ps.train(np.random.default_rng(0).normal(size=(50, 3)), steps=2, out="memory")
     for command in ("report memory", "compare memory"):

@@ -63,7 +63,7 @@ def test_metrics_that_do_not_apply_are_listed_with_the_reason(call, codes):
     printed = call(f"score bare.npz {QUICK}")
     assert printed.code == 0
     assert set(rows(printed.out)) == {"metric", "tc"}
-    assert "Not scored, mig: it needs factors, and these samples have none" in printed.out
+    assert "Not scored: mig: it needs factors, and these samples have none" in printed.out
 
 
 def test_measured_factors_of_a_file_are_declared(call, codes):
@@ -126,7 +126,7 @@ def test_a_changed_score_is_named_not_shown_and_scored_again(call, trained, else
     call("report run --samples 200")
     page = (run / "report.html").read_text()
     assert f"{file.name} is damaged: its content does not match its hash" in caplog.text
-    assert f"Not shown, since the content does not match its hash: {file.name}" in page
+    assert f"Damaged files, whose content does not match their hash, are not shown: {file.name}" in page
     assert "0.987" not in page
     checked = call("check run")
     assert checked.code == 1
@@ -155,7 +155,7 @@ def test_a_file_without_variances_is_scored_but_for_what_needs_them(call, codes)
     np.savez("lean.npz", mean=kept["mean"], factors=kept["factors"], factor_names=kept["factor_names"])
     lean, full = (call(f"score {file} --metrics modularity,mig:chen") for file in ("lean.npz", "codes.npz"))
     assert rows(lean.out)["modularity"] == rows(full.out)["modularity"]
-    assert "Not scored, mig:chen: this variant needs the posterior variances" in lean.out
+    assert "Not scored: mig:chen: this variant needs the posterior variances" in lean.out
     assert "give them as variance" in lean.out
     assert "factors: shape, scale" in lean.out
 
@@ -176,12 +176,12 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
         ("score missing", "there is no run and no file at missing; train a model"),
         ("score codes.npz --metrics migg", "no metric named 'migg'.*Did you mean 'mig'"),
         ("score codes.npz --metric mig", "No such option.*--metrics"),
-        ("score codes.npz --samples 10", "--samples is for runs"),
+        ("score codes.npz --samples 10", "--samples requires a run"),
         ("score codes.npz --source variance", "no source named 'variance'"),
         ("score codes.npz --json .", "--json must be a file"),
         ("score codes.npz --continuous shap", "no factor named 'shap'.*Did you mean 'shape'"),
         ("score bad.npz", "must hold 'mean' and 'variance'"),
-        ("score lean.npz --source sampled", "--source sampled needs 'sampled' in lean.npz"),
+        ("score lean.npz --source sampled", "--source sampled requires the array 'sampled' in lean.npz"),
         ("score flat.npz --metrics mig", r"factors must have shape \(sample, factor\), got \(3,\)"),
         ("score empty", "is not a run folder"),
         (
@@ -340,7 +340,7 @@ def test_a_collapsed_model_has_scores_of_all_latents_and_none_of_those_in_use(ca
     both = call("score codes.npz --metrics mig,tc")
     assert both.code == 0
     assert set(rows(both.out)) == {"metric", "mig", "tc"}
-    assert "no latent is in use, so the latents in use have no score" in both.out
+    assert "no latent is in use, so there is no score for latents in use" in both.out
     used = call("score codes.npz --metrics mig,tc --latents in-use --json used.json")
     assert used.code == 0
     scores = Scores.from_dict(json.loads((elsewhere / "used.json").read_text()))
@@ -351,7 +351,7 @@ def test_a_collapsed_model_has_scores_of_all_latents_and_none_of_those_in_use(ca
 def test_codes_without_variances_do_not_tell_which_latents_are_in_use(call, codes):
     kept = np.load("codes.npz")
     np.savez("lean.npz", mean=kept["mean"], factors=kept["factors"])
-    assert "not known without variances" in call("score lean.npz --metrics tc").out
+    assert "Without variances it is not known" in call("score lean.npz --metrics tc").out
     refused = call("score lean.npz --metrics tc --latents in-use")
     assert refused.code == 2
     assert "--latents must be 'all' for codes without variances" in refused.err

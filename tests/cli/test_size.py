@@ -175,7 +175,7 @@ def test_compare_prints_answer_interval_steps_and_disagreement(call, asked):
     done = call("size-compare sprites")
     assert done.code == 0
     assert done.out.startswith(
-        "The 3 methods say 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.\n"
+        "The 3 methods give 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.\n"
     )
     rows = [line.split() for line in done.out.splitlines()]
     assert ["fondue", "11", "11–12", "5,300"] in rows
@@ -190,10 +190,10 @@ def test_compare_prints_the_noise_of_each_method_that_has_one(call, asked, monke
     monkeypatch.setitem(RIVALS, "fondue", dataclasses.replace(ANSWER, noise=Noise(0.0432, True)))
     done = call("size-compare sprites")
     rows = [line.split() for line in done.out.splitlines()]
-    assert ["method", "answer", "interval", "steps", "γ", "beside", "fondue"] in rows
+    assert ["method", "answer", "interval", "steps", "γ", "compared", "with", "fondue"] in rows
     assert ["fondue", "11", "11–12", "5,300", "0.0432"] in rows
     assert ["id", "12", "12–13", "0", "+1"] in rows
-    assert "directions of the data with less variance count as noise" in done.out
+    assert "Directions of the data with a smaller variance count as noise" in done.out
 
 
 def test_a_method_without_an_answer_is_listed_as_such(call, asked, monkeypatch):
@@ -221,12 +221,12 @@ def test_a_method_without_an_answer_is_listed_as_such(call, asked, monkeypatch):
         ("size gaussian --target gamma", "no option --target"),
         ("size-beta gaussian", "--latents must be given"),
         ("size gaussian --latents 4", "belongs to 'polariscope size-curve' and 'polariscope size-beta'"),
-        ("size gaussian --target beta --latents 4 --compare", "--compare and --target ask for different"),
+        ("size gaussian --target beta --latents 4 --compare", "--compare and --target cannot be combined"),
         (
             "size gaussian --method id,elbow",
-            "one name, got 'id,elbow'; 'polariscope size-compare' asks several",
+            "one name, got 'id,elbow'; use 'polariscope size-compare' for several",
         ),
-        ("size gaussian --cap", "--cap needs a value"),
+        ("size gaussian --cap", "--cap requires a value"),
         ("size gaussian --dimension mle", "belongs to method id.* add --method id, or leave --dimension out"),
         (
             "size gaussian --method id --dimension mel",
@@ -271,10 +271,10 @@ def test_an_interrupted_search_says_that_nothing_is_kept_without_out(call, asked
     monkeypatch.setattr(importlib.import_module("polariscope.sizing.size"), "size", stop)
     stopped = call("size sprites")
     assert stopped.code == 130
-    assert "nothing of it is kept; with --out FOLDER" in stopped.err
+    assert "the search was not saved. Searches with --out FOLDER can be resumed" in stopped.err
     stopped = call("size sprites --out sizes")
     assert stopped.code == 130
-    assert "The same command again goes on from here: polariscope size sprites --out sizes" in stopped.err
+    assert "To resume, run the same command again: polariscope size sprites --out sizes" in stopped.err
 
 
 @unchecked()
@@ -308,7 +308,7 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     (searched, *_) = SearchFolder(elsewhere / "sizes").seed(0).models()
     for part in ("net", "likelihood", "posterior", "prior"):
         assert read_settings("run")["model"][part] == searched.settings["model"][part]
-    assert "The data or their units are not those of the search." in trained.err
+    assert "The data or their units differ from those of the search." in trained.err
     same = call("train gaussian --eigenvalues 9,0.01,0.01 --n-samples 600 --size sizes --steps 5 --out same")
     assert "prior isotropic, likelihood gaussian, units. Learning rate" in same.err
     assert read_settings("same")["data"]["fingerprint"] == searched.settings["data"]["fingerprint"]
@@ -327,7 +327,7 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     assert contents(elsewhere / "run", "size") == [record]
     shown = call("show sizes")
     assert f"sizes: {record['value']} latent" in shown.out
-    assert "each is a run that can be opened" in shown.out
+    assert "Each is a run that other commands can open" in shown.out
     assert call("check sizes").code == 0
     (elsewhere / "sizes" / "seed-0" / "recipe.json").write_text("{}")
     assert call("check sizes").code == 1
@@ -338,11 +338,11 @@ def test_a_linear_model_is_sized_and_everything_is_in_the_folder(call, elsewhere
     [
         (
             "--size nowhere",
-            "--size must be a folder that 'polariscope size DATA --out FOLDER' made, but nowhere",
+            "--size must be a folder written by 'polariscope size DATA --out FOLDER', but nowhere",
         ),
-        ("--size sizes --latents 3", "--size and --latents both say how many latents"),
-        ("--size betas", "betas holds a β; use --latents 5 --objective beta --beta 3"),
-        ("--size none", "the search in none found none"),
+        ("--size sizes --latents 3", "--size and --latents both set the number of latents"),
+        ("--size betas", "betas contains a β; use --latents 5 --objective beta --beta 3"),
+        ("--size none", "the search in none has no answer"),
     ],
 )
 def test_a_folder_without_a_number_of_latents_is_refused(call, elsewhere, words, message):
@@ -398,7 +398,7 @@ def test_a_killed_search_goes_on_with_the_same_command(fork, elsewhere):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert "The same command again goes on from here: polariscope size gaussian" in err
+    assert "To resume, run the same command again: polariscope size gaussian" in err
     assert "Traceback" not in err
     done = fork(*words)
     assert done.wait() == 0
@@ -420,7 +420,8 @@ def test_train_says_which_folders_of_a_comparison_hold_an_answer(call, elsewhere
     done = call("train gaussian --size both --steps 5 --out run")
     assert done.code == 2
     assert (
-        "both holds the answers of several methods; give --size one of both/elbow, both/fondue." in done.err
+        "both contains the answers of several methods; set --size to one of both/elbow, both/fondue."
+        in done.err
     )
 
 
@@ -448,7 +449,7 @@ def test_the_estimator_of_the_dimension_takes_options_from_a_file_and_the_line(c
     [
         (
             "--set mle.k=8",
-            "--set mle.… is for the estimator mle of --method id, and --dimension is not given",
+            "--set mle.… is for the estimator mle of --method id, and --dimension is not set",
         ),
         ("--dimension twonn --set mle.k=8", "and --dimension is twonn; use --dimension mle"),
         ("--dimension mle --set mle.kk=8", "Did you mean 'k'"),
@@ -625,4 +626,4 @@ def test_curves_and_tables_are_forwarded_with_all_they_were_given(call, monkeypa
 def test_two_flags_that_became_different_commands_are_refused(call):
     refused = call("size gaussian --curve 2 --compare")
     assert refused.code == 2
-    assert "--compare and --curve ask for different things; use 'polariscope size-compare' or" in refused.err
+    assert "--compare and --curve cannot be combined; use 'polariscope size-compare' or" in refused.err

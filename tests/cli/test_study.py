@@ -57,7 +57,7 @@ def test_runs_that_diverge_are_planned_and_fail_unless_they_are_discarded(
     assert "no trial: it diverged" in planned.out
     done = call("study run mine.toml")
     assert done.code == code
-    assert ("1 run diverged, and will not be in the table." in done.out + done.err) == (rule == "discard")
+    assert ("1 run diverged and will not be in the table." in done.out + done.err) == (rule == "discard")
 
 
 def test_a_device_that_is_not_there_is_refused_before_any_run_fails(call, study: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_device_that_is_not_there_is_refused_before_any_run_fails(call, study:
 def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     planned = call("study plan mine.toml")
     assert planned.code == 0
-    assert "4 runs, 4 to make, 24 steps left." in planned.out
+    assert "4 runs, 4 left to train, 24 steps left." in planned.out
     assert "a trial" in planned.out
     assert not (study.parent / "mine").exists()  # nothing is written by a plan
     assert "4 waiting, 0 running, 0 done, 0 failed." in call("study status mine.toml").out
@@ -111,10 +111,10 @@ def test_failed_runs_end_with_1_and_are_tried_again_on_request(call, study: Path
     study.write_text(FILE.replace("[grid]", 'optimiser = "sgd"\nlearning_rate = 1e30\n[grid]'))
     failed = call("study run mine.toml")
     assert failed.code == 1
-    assert "4 of 4 runs failed; 'polariscope study status mine.toml' says why" in failed.err
+    assert "4 of 4 runs failed; 'polariscope study status mine.toml' shows the reasons" in failed.err
     assert "training diverged" in call("study status mine.toml").out
-    assert "0 runs will be tried again" in call("study retry mine.toml --kind timeout").out
-    assert "4 runs will be tried again" in call("study retry mine.toml").out
+    assert "0 runs will be repeated" in call("study retry mine.toml --kind timeout").out
+    assert "4 runs will be repeated" in call("study retry mine.toml").out
     assert call("study retry mine.toml --kind bad").code == 2
 
 
@@ -169,14 +169,14 @@ def test_several_runs_are_diagnosed_scored_and_reported_at_once(call, study: Pat
     assert Regime.from_dict(written[runs[0]]).n_samples == 40
     scored = call("score", *runs, where, "--metrics tc,mi --json s.json")
     assert scored.code == 0
-    assert scored.out.count("Kept in") == 2
+    assert scored.out.count("Saved in") == 2
     assert list(json.loads((study.parent / "s.json").read_text())) == runs
     reported = call("report", *runs, where)
     assert reported.code == 0
     assert reported.out.count("The report is in") == 2
     refused = call("report", *runs, "--out x.html")
     assert refused.code == 2
-    assert "--out is one file, and 2 reports are asked for" in refused.err
+    assert "--out is one file, got 2 runs" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_the_address_of_a_ray_cluster_may_be_left_out(
     monkeypatch.setattr("polariscope.studies.workers.ray.run_on_ray", run_on_ray)
     done = call(f"study run {words}")
     assert done.code == 0
-    assert "4 runs still waiting; the same command goes on." in done.out
+    assert "4 runs still waiting; run the same command again to resume." in done.out
     assert asked == [expected]
 
 
@@ -225,14 +225,16 @@ def test_jobs_are_submitted_and_told(call, study: Path, monkeypatch: pytest.Monk
 
 def test_options_of_slurm_without_it_are_refused(call, study: Path) -> None:
     both = call("study run mine.toml --ray --slurm")
-    assert (both.code, "--ray and --slurm were both given" in both.err) == (2, True)
-    assert "--wait was given without --slurm" in call("study run mine.toml --wait").err
+    assert (both.code, "--ray and --slurm cannot be combined" in both.err) == (2, True)
+    assert "--wait requires --slurm" in call("study run mine.toml --wait").err
     option = call("study run mine.toml --slurm-option time=5")
-    assert "--slurm-option was given without --slurm" in option.err
+    assert "--slurm-option requires --slurm" in option.err
     wrong = call("study run mine.toml --slurm --slurm-option time=")
-    assert "--slurm-option must be NAME=VALUE, or NAME if there is no value, got 'time='" in wrong.err
+    assert (
+        "--slurm-option must be NAME=VALUE, or NAME for an option without a value, got 'time='" in wrong.err
+    )
     other = call("study run mine.toml --on ray --set slurm.wait=yes")
-    assert "--set slurm.wait was given, but the workers are 'ray'; leave it out" in other.err
+    assert "--set slurm.wait does not apply to 'ray' workers; leave it out" in other.err
     assert "no kind of workers named 'rya'" in call("study run mine.toml --on rya").err
     assert not (study.parent / "mine").exists()
 
@@ -243,7 +245,7 @@ def test_a_query_is_answered_over_the_table_of_a_study(call, study: Path) -> Non
     assert call("study sql mine.toml", [query], "--format csv").out == "beta,n\n1,2\n4,2\n"
     assert json.loads(call("study sql mine.toml", [query], "--format json").out)[1] == {"beta": 4, "n": 2}
     refused = call("study table mine.toml --over-seeds --sql", [query])
-    assert (refused.code, "--over-seeds and --sql ask for different things" in refused.err) == (2, True)
+    assert (refused.code, "--over-seeds and --sql cannot be combined" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_the_table_of_a_study_fits_the_terminal_and_a_file_has_all_columns(
     terminal(width)
     shown = call("study table mine.toml").out
     assert headers_of(shown) == main
-    assert "more columns: --all shows them" in shown
+    assert "more columns: show all with --all" in shown
     every = call("study table mine.toml --all").out
     call("study table mine.toml --out t.csv")
     written = pandas.read_csv(study.parent / "t.csv")
@@ -404,5 +406,5 @@ def test_variants_are_compared_over_seeds_and_the_best_and_worst_restarts_are_sh
     assert "polar" in " ".join(verdicts.values()) or "cartesian" in " ".join(verdicts.values())
     for option in ("--over-seeds", "--paper", "--compare data.variants=original,pixel-noise"):
         refused = call("study table mine.toml --extremes mig", option)
-        assert (refused.code, "ask for different things" in refused.err) == (2, True)
+        assert (refused.code, "cannot be combined" in refused.err) == (2, True)
     assert "Did you mean 'mig'" in call("study extremes mine.toml migg").err

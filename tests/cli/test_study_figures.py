@@ -41,7 +41,7 @@ def study(call, elsewhere: Path) -> Path:
 
 def test_figures_are_listed_drawn_and_refused_and_runs_are_chosen(call, study: Path) -> None:
     listed = call("study figure mine.toml")
-    ready, lacking = listed.out.split("These need more")
+    ready, lacking = listed.out.split("These figures require more")
     assert "types-by-strength" in ready
     assert "bonheme2023 Fig. 6.5" in " ".join(ready.split())
     assert "probes-by-strength" in lacking
@@ -103,4 +103,4 @@ def test_runs_are_chosen_within_each_dataset_and_the_text_says_so(
     assert "original,3" in first
     assert "changed,3" in second
     assert "original" not in second
-    assert "Runs are ranked within each dataset (data), not against runs of other datasets." in second
+    assert "Runs are ranked within each dataset (data), not across datasets." in second

@@ -122,7 +122,7 @@ def test_images_are_trained_with_a_convolutional_net(call):
             "train gaussian --steps many",
             "option --steps of training must be an integer, at least 1, got 'many'",
         ),
-        ("train gaussian --steps", "--steps needs a value"),
+        ("train gaussian --steps", "--steps requires a value"),
         ("train gaussian --learning-rate 0", "--learning-rate must be positive"),
         ("train gaussian --latents 0", "--latents must be at least 1"),
         ("train gaussian --latents few", "--latents must be an integer, at least 1, or none, got 'few'"),
@@ -178,7 +178,7 @@ def test_an_interrupted_run_exits_130_and_the_same_command_finishes_it(fork, tin
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert "The same command again goes on from here: polariscope train gaussian" in err
+    assert "To resume, run the same command again: polariscope train gaussian" in err
     assert "Traceback" not in err
     assert not (elsewhere / "run" / "model.safetensors").exists()
     stopped_at = max(int(path.name[5:]) for path in (elsewhere / "run" / "checkpoints").iterdir())

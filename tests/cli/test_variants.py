@@ -59,7 +59,7 @@ def test_standardise_and_scale_are_shorthands(call, rows):
 
 def test_the_scale_of_a_prior_carries_its_part(call):
     words = " ".join(call("train --help-all").out.split())
-    assert "--scale Bring every feature of a table to [0, 1]." in words
+    assert "--scale Scale every feature of a table to [0, 1]." in words
     assert "--prior-scale Standard deviation" in words
 
 

@@ -170,7 +170,7 @@ def test_under_a_conditional_prior_whose_variance_follows_u_the_weights_are_unbi
 
 
 def test_a_conditional_prior_without_u_is_refused_with_the_remedy() -> None:
-    with pytest.raises(InputError, match=r"auxiliary must hold the 1 values"):
+    with pytest.raises(InputError, match=r"auxiliary must contain 1 values"):
         estimate(conditional_model(), 1)
 
 
@@ -178,8 +178,10 @@ def test_what_has_no_density_and_no_draws_are_refused() -> None:
     blueprint = Blueprint(
         LinearNet(), DeterministicPosterior(), IsotropicPrior(), GaussianLikelihood(), 2, (4,)
     )
-    with pytest.raises(InputError, match="a deterministic encoder has no density"):
+    with pytest.raises(
+        InputError, match="requires a posterior with a density, and this encoder is deterministic"
+    ):
         estimate(blueprint.build(seed=0).double(), 1)
     for wrong in (0, 2.5, True):
-        with pytest.raises(InputError, match="n_draws must be an integer from 1"):
+        with pytest.raises(InputError, match="n_draws must be an integer of at least 1"):
             estimate(model_with(), wrong)  # type: ignore[arg-type]

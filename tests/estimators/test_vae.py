@@ -154,14 +154,14 @@ def test_what_was_dropped_is_decoded_at_the_mean_of_the_prior(linear: VAE) -> No
     expected = expected * linear.units_.scale + linear.units_.offset
     np.testing.assert_allclose(linear.inverse_transform([[1.0, -2.0], [0.0, 0.5]]), expected, rtol=1e-5)
     with pytest.raises(
-        InputError, match="Z must have a column for each of the 2 latents that transform keeps, got 3"
+        InputError, match="Z must have a column for each of the 2 latents that transform returns, got 3"
     ):
         linear.inverse_transform(z)
 
 
 def test_where_every_latent_is_passive_the_best_of_them_is_kept_with_a_warning() -> None:
     vae = VAE(3, steps=100, options={"variance": 1000.0, "learned": "no"})
-    with pytest.warns(UserWarning, match="none of the 3 latents is in use; transform keeps latent"):
+    with pytest.warns(UserWarning, match="none of the 3 latents is in use; transform returns latent"):
         vae.fit(small())
     assert vae.types_ == ["passive"] * 3
     assert vae.kept_ == [vae.regime_.order[0]]
@@ -327,22 +327,22 @@ def test_the_loss_falls_and_is_kept() -> None:
         ({"n_latents": 0}, "n_latents must be at least 1, got 0"),
         ({"n_latents": 2.5}, "n_latents must be an integer, got 2.5"),
         ({"n_latents": "fundue"}, "Did you mean 'fondue'"),
-        ({"steps": 0}, "steps must be an integer from 1, got 0"),
-        ({"steps": "many"}, "steps must be an integer from 1, got 'many'"),
+        ({"steps": 0}, "steps must be an integer of at least 1, got 0"),
+        ({"steps": "many"}, "steps must be an integer of at least 1, got 'many'"),
         ({"learning_rate": -1.0}, "learning_rate must be positive, got -1.0"),
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"standardise": "yes"}, "standardise must be True or False, got 'yes'"),
         ({"layout": "middle"}, "layout must be None or one of channels-first, channels-last, got 'middle'"),
         ({"objective": "btea"}, "Did you mean 'beta'"),
-        ({"objective": "ivae"}, "objective 'ivae' needs factors, labels or pairs beside X"),
-        ({"objective": "classifier"}, "objective 'classifier' needs factors, labels or pairs beside X"),
+        ({"objective": "ivae"}, "objective 'ivae' requires factors, labels or pairs besides X"),
+        ({"objective": "classifier"}, "objective 'classifier' requires factors, labels or pairs besides X"),
         ({"net": "conv"}, "conv"),
         ({"device": "abacus"}, "device must be auto"),
         ({"threads": 0}, "threads must be an integer, at least 1, got 0"),
         ({"options": [1]}, r"options must be a mapping of names to values, got \[1\]"),
         ({"options": {"bata": 1}}, "no option named 'bata'"),
-        ({"options": {"seed": 1}}, "options must not hold 'seed'; set the parameter random_state of VAE"),
-        ({"options": {"steps": 1}}, "options must not hold 'steps'; set the parameter steps of VAE"),
+        ({"options": {"seed": 1}}, "options must not contain 'seed'; set the parameter random_state of VAE"),
+        ({"options": {"steps": 1}}, "options must not contain 'steps'; set the parameter steps of VAE"),
     ],
 )
 def test_wrong_parameters_are_refused_when_fitting(change: dict[str, Any], complaint: str) -> None:
@@ -354,13 +354,15 @@ def test_what_cannot_be_asked_of_it_is_refused() -> None:
     with pytest.raises(NotFittedError):
         VAE().sample()
     vae = VAE(**QUICK).fit(small())
-    with pytest.raises(InputError, match="n_samples must be an integer from 1, got 0"):
+    with pytest.raises(InputError, match="n_samples must be an integer of at least 1, got 0"):
         vae.sample(0)
-    with pytest.raises(InputError, match="n_draws must be an integer from 1, got 0"):
+    with pytest.raises(InputError, match="n_draws must be an integer of at least 1, got 0"):
         vae.set_params(n_draws=0).score(small())
     with pytest.raises(ValueError, match="minimum of 3 is required"):
         VAE(**QUICK).fit(small()[:2])
-    with pytest.raises(InputError, match="a deterministic encoder has no density"):
+    with pytest.raises(
+        InputError, match="requires a posterior with a density, and this encoder is deterministic"
+    ):
         VAE(**QUICK, objective="ae").fit(small()).score(small())
 
 
@@ -499,9 +501,9 @@ def test_images_and_their_layout_are_saved(tmp_path: Path) -> None:
 def test_a_folder_with_other_things_in_it_is_never_replaced(tmp_path: Path) -> None:
     vae = VAE(**QUICK).fit(small())
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match="which holds other things"):
+    with pytest.raises(InputError, match="which contains other files"):
         vae.save(tmp_path)
-    with pytest.raises(InputError, match="which holds other things"):
+    with pytest.raises(InputError, match="which contains other files"):
         vae.save(tmp_path / "thesis.tex")
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
@@ -515,7 +517,7 @@ def test_damaged_and_mixed_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one" / "model.safetensors").write_bytes(
         (tmp_path / "other" / "model.safetensors").read_bytes()
     )
-    with pytest.raises(ps.PolariscopeError, match="the files were mixed"):
+    with pytest.raises(ps.PolariscopeError, match="restore the original files"):
         VAE.load(tmp_path / "one")
     file = tmp_path / "other" / "estimator.safetensors"
     stored = file.read_bytes()
@@ -552,7 +554,7 @@ def test_scaled_tables_have_a_bernoulli_likelihood_and_come_back_in_their_units(
 
     X = signal_and_noise(80)
     vae = VAE(**QUICK, scale=True).fit(X)
-    assert vae.chosen_[0] == "each feature of the table brought to [0, 1]"
+    assert vae.chosen_[0] == "each feature of the table scaled to [0, 1]"
     assert any(words.startswith("likelihood bernoulli") for words in vae.chosen_)
     back = vae.inverse_transform(vae.transform(X))
     assert (back >= X.min(axis=0)).all()
@@ -562,7 +564,7 @@ def test_scaled_tables_have_a_bernoulli_likelihood_and_come_back_in_their_units(
     assert_same(vae, VAE.load(tmp_path / "vae"), X)
     assert clone(vae).get_params()["scale"] is True
     assert vae.transform(X + 1000).shape == (80, 2)
-    with pytest.raises(InputError, match="needs observations in"):
+    with pytest.raises(InputError, match="requires observations in"):
         vae.score_samples(X + 1000)
 
 
@@ -630,7 +632,7 @@ def test_medians_are_learned_in_fit_and_used_in_transform(tmp_path: Path):
     full = np.where(np.isnan(other), medians, other)
     np.testing.assert_allclose(vae.transform(other), vae.transform(full))
     np.testing.assert_allclose(vae.score_samples(other), vae.score_samples(full))
-    assert vae.chosen_[0] == "7 missing values filled with the median of the column in fit"
+    assert vae.chosen_[0] == "7 missing values replaced by the median of the column in fit"
     vae.save(tmp_path / "vae")
     loaded = VAE.load(tmp_path / "vae")
     np.testing.assert_allclose(loaded.transform(other), vae.transform(other), rtol=1e-6)
@@ -647,9 +649,9 @@ def test_rows_that_lack_a_value_are_left_out_of_fit_and_are_nan_in_transform():
     assert np.isnan(codes).all(axis=1).tolist() == (~complete).tolist()
     np.testing.assert_array_equal(codes[complete], without.transform(GAPS[complete]))
     assert vae.score(GAPS) == pytest.approx(without.score(GAPS[complete]))
-    assert vae.chosen_[0] == "fitted without 7 rows that lack a value"
+    assert vae.chosen_[0] == "fitted without 7 rows with missing values"
     assert np.isnan(vae.transform(np.full((1, 4), np.nan))).all()
-    with pytest.raises(InputError, match="X must have at least 3 rows that lack no value, got 1"):
+    with pytest.raises(InputError, match="X must have at least 3 rows without missing values, got 1"):
         VAE(**options, missing="drop").fit(np.array([[1.0, np.nan], [np.nan, 1], [2, 2], [np.nan, 3]]))
     with pytest.raises(InputError, match="X has no value at all in column 1"):
         VAE(**options, missing="median").fit(np.array([[1.0, np.nan], [2, np.nan], [3, np.nan]]))

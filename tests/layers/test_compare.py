@@ -368,7 +368,7 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
         (lambda: compare([3]), "must be models, run folders, representations or mappings.*got int"),
         (lambda: compare([np.ones((50, 2))] * 2), r"got ndarray of shape \(50, 2\)\.$"),
         (lambda: compare(np.ones((50, 2))), r"got ndarray of shape \(50, 2\)\.$"),
-        (lambda: compare([{}]), "got a mapping without any layer"),
+        (lambda: compare([{}]), "got a mapping without layers"),
         (lambda: compare(arrays()), "put the layers of one model in a list"),
         (lambda: compare([runs["a"], arrays()]), "all models or all arrays"),
         (lambda: compare([arrays()], DATA), "data must be left out"),
@@ -384,11 +384,17 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
             lambda: compare(runs["a"], checkpoints=[7]),
             "steps 4, 8, 12, not of 7; train with keep_checkpoints",
         ),
-        (lambda: compare(runs["b"], checkpoints=True), "of step 12 only.*train with keep_checkpoints='all'"),
+        (
+            lambda: compare(runs["b"], checkpoints=True),
+            "only one checkpoint, of step 12.*train with keep_checkpoints=.all.",
+        ),
+            lambda: compare(runs["b"], checkpoints=True),
+            "only one checkpoint, of step 12.*train with keep_checkpoints='all'",
+        ),
         (lambda: compare(runs["a"], checkpoints=12), r"or a list of steps, got 12; .* in a list"),
         (lambda: compare(runs["a"], checkpoints="all"), "or a list of steps, got 'all'"),
         (lambda: compare(runs["a"], checkpoints=None), "or a list of steps, got None"),
-        (lambda: compare([arrays()], checkpoints=True), "checkpoints are those of run folders"),
+        (lambda: compare([arrays()], checkpoints=True), "checkpoints require run folders"),
         (lambda: compare(tmp_path), "not a run folder"),
     ]:
         with pytest.raises(InputError, match=words):

@@ -109,7 +109,7 @@ def test_its_folder_is_a_dataset_that_trains_and_scores(whole: Manipulation, tmp
     run = ps.open_run(tmp_path / "run")
     assert run.settings["data"]["variants"][-1]["key"] == whole.key
     assert run.scores(["mig"], n_samples=100)["mig"].value >= 0
-    with pytest.raises(InputError, match="holds a manipulation of data, and no model"):
+    with pytest.raises(InputError, match="contains a manipulation of data, not a model"):
         ps.open_run(whole.folder)
 
 

@@ -296,7 +296,7 @@ def test_what_means_nothing_is_refused_not_ignored():
     model = ps.wrap(KINDS["pair"], lambda z: torch.sigmoid(z @ torch.ones(4, 6)), shape=6)
     with pytest.raises(InputError, match="second is for functions"):
         ps.encode(model, ROWS, second="variance")
-    with pytest.raises(InputError, match=r"a Bernoulli likelihood needs observations in \[0, 1\]"):
+    with pytest.raises(InputError, match=r"a Bernoulli likelihood requires observations in \[0, 1\]"):
         log_evidence(model, torch.from_numpy(ROWS), 5, 0)
     split_reconstruction(ps.wrap(KINDS["pair"], lambda z: z @ torch.ones(4, 6)), ROWS)  # no shape given
     module = _Split(nn.Linear(6, 8))

@@ -21,8 +21,8 @@ ARGUMENTS = [
 ]
 HEADINGS = [
     "At a glance",
-    "The latents, by information",
-    "What each latent does",
+    "Latents, by KL",
+    "Effect of each latent",
     "Training",
     "Course of the run",
     "Distributions",

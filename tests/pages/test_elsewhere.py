@@ -60,7 +60,8 @@ def test_codes_alone_have_what_arrays_allow(tmp_path: Path) -> None:
     page = file.read_text()
     assert {"latents", "distributions", "dependence", "decomposition"} <= set(ids_of(page))
     assert not {"training", "settings", "decoder", "geometry"} & set(ids_of(page))
-    assert 'The one under <a href="#dependence">Structure</a>' in page  # why there are two total correlations
+    # The page explains why there are two total correlations.
+    assert 'The total correlation under <a href="#dependence">Structure</a>' in page
     assert "1 of 2 latents in use, convergence unknown" in page
     rep = ps.Representation(mean, np.tile([0.01, 1.0], (200, 1)), mean)
     other = ps.report(rep, out=tmp_path / "rep.html").read_text()
@@ -74,10 +75,10 @@ def test_a_page_of_something_else_is_refused_in_words(tmp_path: Path) -> None:
             lambda: ps.report(3),
             "report takes a run folder, a model, a Representation or a file of codes, got int",
         ),
-        (lambda: ps.report(rep), "needs a place to be written to"),
-        (lambda: ps.report(model(), ROWS), "needs data to look at and a place"),
-        (lambda: ps.report(rep, ROWS, out=tmp_path / "x.html"), "of codes every row is used"),
-        (lambda: ps.report(rep, out=tmp_path / "x.html", step=3), "step is for run folders"),
+        (lambda: ps.report(rep), "requires the path of the page"),
+        (lambda: ps.report(model(), ROWS), "requires data and the path of the page"),
+        (lambda: ps.report(rep, ROWS, out=tmp_path / "x.html"), "all rows of codes are used"),
+        (lambda: ps.report(rep, out=tmp_path / "x.html", step=3), "step requires a run folder"),
     ):
         with pytest.raises(InputError, match=words):
             call()

@@ -32,8 +32,8 @@ def test_the_headline_is_the_verdict() -> None:
     [
         ([0.01, 0.02, 1.0, 1.0], "2 of 4 latents are in use. Latents 0, 1 carry"),
         ([0.01, 1.0], "1 of 2 latents is in use. Latent 0 carries"),
-        ([0.01, 0.02], "None is left over"),
-        ([1e-6, 1e-6, 1e-6, 0.75], "Latent 3 says next to nothing"),  # −½ ln 0.75 = 0.14 of 21 nats
+        ([0.01, 0.02], "No latent is unused"),
+        ([1e-6, 1e-6, 1e-6, 0.75], "Latent 3 carries almost no information"),  # −½ ln 0.75 = 0.14 of 21 nats
         ([0.01], "1 of 1 latent is in use. Latent 0 carries"),
         ([1.0, 1.0], "0 of 2 latents are in use. Posterior collapse"),
     ],
@@ -50,16 +50,18 @@ def test_the_share_in_the_explanation_is_that_of_the_kl() -> None:
 
 def test_whether_more_latents_are_needed_is_said_once_and_the_search_comes_first() -> None:
     full = regime_with([0.01, 0.02])
-    assert "may find a use for them" in explanation(full)
+    assert "with more latents might use them" in explanation(full)
     for size, says in (
-        (Size(2, (2, 3), "fondue"), "The search for their number agrees: 2 latents (2–3)."),
-        (Size(5, (4, 6), "fondue"), "The search for their number found 5 latents (4–6): more."),
-        (Size(1, (1, 1), "fondue"), "The search for their number found 1 latent (1): fewer."),
+        (Size(2, (2, 3), "fondue"), "The search for the number of latents agrees: 2 latents (2–3)."),
+        (Size(5, (4, 6), "fondue"), "gave 5 latents (4–6), more than this model has."),
+        (Size(1, (1, 1), "fondue"), "gave 1 latent (1), fewer than this model has."),
     ):
         found = explanation(full, size=size)
         assert says in found
-        assert "may find a use" not in found
-    assert "may find a use" in explanation(full, size=Size(2.0, (1.0, 3.0), "fondue", target="beta"))
+        assert "with more latents might use" not in found
+    assert "with more latents might use" in explanation(
+        full, size=Size(2.0, (1.0, 3.0), "fondue", target="beta")
+    )
 
 
 def test_an_over_pruned_model_is_not_offered_more_latents() -> None:
@@ -69,12 +71,12 @@ def test_an_over_pruned_model_is_not_offered_more_latents() -> None:
     sampled = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
     pruned = diagnose(Representation(mean, variance, sampled, factors=rng.integers(3, size=(500, 3))))
     assert any(note.startswith("Over-pruned") for note in pruned.notes)
-    assert "a lower weight of the rate comes before more latents" in explanation(pruned)
+    assert "lower the weight of the rate before adding latents" in explanation(pruned)
     few = diagnose(Representation(mean, variance, sampled, factors=rng.integers(3, size=(500, 4))))
     assert any(note.startswith("Fewer latents than factors") for note in few.notes)
     assert "There are more factors than latents" in explanation(few)
     for regime in (pruned, few):
-        assert "unlikely to be of use" not in explanation(regime)
+        assert "are unlikely to help" not in explanation(regime)
 
 
 def test_a_latent_whose_mean_never_moves_is_not_counted_as_used() -> None:
@@ -90,7 +92,7 @@ def test_the_meaning_of_mixed_says_which_kinds_there_are() -> None:
     regime = diagnose(mean=np.random.default_rng(0).normal(size=(100, 2)), variance=variance)
     assert meanings(regime)["mixed"] == (
         "neither active nor passive. 1 switching: active for some inputs and passive for others; "
-        "1 intermediate: most inputs are known to some degree, with no switch"
+        "1 intermediate: intermediate variance for most inputs"
     )
     assert meanings(regime_with([0.01, 1.0]))["mixed"] == "neither active nor passive"
 

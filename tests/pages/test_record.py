@@ -59,7 +59,7 @@ def test_other_data_than_the_run_was_trained_on_are_noted(flat_run: Path, tmp_pa
     run = tmp_path / "copy"
     shutil.copytree(flat_run, run)
     other = load_dataset("gaussian", eigenvalues=(1.0, 1.0), width=5, n_samples=500)
-    assert "not those the model was trained on" in make_record(run, other).notes[0]
+    assert "not the data that the model was trained on" in make_record(run, other).notes[0]
     assert not any("not those" in note for note in make_record(run, n_samples=500).notes)
 
 
@@ -103,10 +103,10 @@ def test_scores_and_similarity_of_a_model_before_it_was_trained_further_are_not_
     assert "similarity" not in record.parts
     page = report_page(record).render()
     for command in ("score", "compare"):
-        assert f"after <code>polariscope {command} {measured_run}</code> the next report shows" in page
+        assert f"to the next report, run <code>polariscope {command} {measured_run}</code>" in page
     listed = {(row.kind, row.step) for row in record.others}
     assert {("scores", "500"), ("comparison", "500")} <= listed
-    assert "Also kept with this run" in page
+    assert "Other cached results" in page
     Run(measured_run).comparison(n_samples=200)
     assert make_record(measured_run, n_samples=200).parts["similarity"] is not None
     earlier = make_record(measured_run, n_samples=200, step=500)
@@ -135,7 +135,7 @@ def test_the_newest_of_each_kind_is_shown_or_the_one_asked_for_and_the_others_ar
     newest = make_record(path)
     assert (newest.regime.alpha, newest.regime.n_samples, newest.regime.seed) == (0.3, 300, 2)
     assert newest.parts["decomposition"] == run.decomposition(n_samples=400)
-    assert "Where the rate goes" in report_page(newest).render()
+    assert "Decomposition of the rate" in report_page(newest).render()
     asked = make_record(path, alpha=0.2)
     assert (asked.regime.alpha, asked.regime.n_samples) == (0.2, 400)
     assert any("alpha 0.3" in row.about for row in asked.others)
@@ -158,7 +158,7 @@ def test_a_run_that_is_being_continued_is_unfinished(flat_run: Path, tmp_path: P
     settings["training"]["steps"] = 5000
     settings["hash"] = settings_hash(settings)
     write_settings(run, settings)
-    with pytest.raises(InputError, match="a model of 3000 steps, but 5000 were asked for"):
+    with pytest.raises(InputError, match="a model of 3000 steps, but the run was continued to 5000 steps"):
         report(run)
 
 

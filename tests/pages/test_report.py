@@ -60,11 +60,12 @@ def test_the_page_promises_the_same_bytes_only_where_the_threads_stayed_the_same
     flat_record: ReportRecord,
 ) -> None:
     environment = flat_record.settings["environment"]
-    assert "on the same machine with 1 thread it gives the same bytes" in report_page(flat_record).render()
+    page = report_page(flat_record).render()
+    assert "On the same machine with 1 thread, the result is identical byte for byte" in page
     changed = {**flat_record.settings, "environment": {**environment, "threads": 2, "threads_before": [1, 4]}}
     page = report_page(dataclasses.replace(flat_record, settings=changed)).render()
     assert "resumed with another number of threads (1, 4, then 2)" in page
-    assert "it gives the same bytes" not in page
+    assert "the result is identical byte for byte" not in page
 
 
 def test_tags_are_balanced_and_ids_unique(page: str) -> None:
@@ -182,7 +183,7 @@ def test_a_deterministic_encoder_has_no_kl_and_is_sorted_by_spread(
     for run in (headless_run, point_run):
         page, record = text_of(run), make_record(run, n_samples=500)
         assert "The encoder is deterministic" in page
-        assert "A deterministic encoder has no KL and no posterior variance to follow." in page
+        assert "A deterministic encoder has no KL and no posterior variance." in page
         assert "∞" not in page[page.index('<table class="latents">') : page.index("</table>")]
         amounts = re.findall(r'<span class="amount">([^<]*)</span>', page)
         assert amounts == ["–"] * record.regime.n_latents
@@ -196,17 +197,17 @@ def test_an_autoencoder_is_traversed_over_its_own_codes_and_its_prior_samples_ar
 ) -> None:
     page = text_of(point_run)
     assert "unless its objective matches" not in text_of(flat_run)
-    assert "standard deviations of its own spread over the data" in page
+    assert "standard deviations of its distribution over the data" in page
     assert "unless its objective matches the codes with the prior" in page
 
 
 def test_what_is_watched_has_no_unit_and_is_called_so(headless_run: Path, adversarial_run: Path) -> None:
     page = text_of(headless_run)
-    assert "watched but not part of the loss: accuracy shape, accuracy scale" in page
+    assert "Logged but not part of the loss: accuracy shape, accuracy scale" in page
     card = page[page.index('<span class="name">accuracy shape</span>') :]
     assert "nats" not in card[: card.index("</div>")]
     assert "not in the loss" in card[: card.index("</div>")]
-    assert "watched but not part of the loss: discriminator" in text_of(adversarial_run)
+    assert "Logged but not part of the loss: discriminator" in text_of(adversarial_run)
 
 
 def test_latents_that_nothing_trains_come_with_a_caution(headless_run: Path) -> None:
@@ -217,7 +218,7 @@ def test_latents_that_nothing_trains_come_with_a_caution(headless_run: Path) -> 
 
 def test_a_conditional_prior_is_shown_with_its_moments(conditional_run: Path) -> None:
     page = text_of(conditional_run)
-    assert "with the auxiliary values u of observations chosen at random" in page
+    assert "with the auxiliary values u of random observations" in page
     assert "The conditional prior</h3>" in page
     assert "prior mean μ†(u)" in page
     assert "prior variance Σ†(u)" in page

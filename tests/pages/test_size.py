@@ -19,11 +19,11 @@ from polariscope.analysis.verdict import Verdict
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.pages.report import report
 from polariscope.pages.sections.size import (
-    MOST_PANELS,
+    MAX_PANELS,
+    candidate_value,
     latest,
     panels_of,
     path_figure,
-    place_of,
     save_figure,
     size_view,
 )
@@ -215,7 +215,7 @@ def test_a_comparison_shows_every_method_its_cost_and_its_disagreement(pages: di
     for size in ALL:
         assert f"{size.method}: {size.answer}</h2>" in page
         assert f'<th scope="row" class="left">{size.method}</th>' in page
-    assert "−3, beyond both intervals" in page
+    assert "−3, intervals do not overlap" in page
     assert "not comparable" in page
     assert verdict(ALL) in page
 
@@ -229,8 +229,8 @@ def test_disagreement_is_the_difference_and_whether_intervals_meet() -> None:
     assert verdict((FONDUE, UNITS)).endswith("1 of the 1 other agrees with fondue within the intervals.")
     assert verdict((NONE, NONE)) == "None of the 2 methods has an answer."
     assert verdict((FONDUE, NONE)) == "Only fondue of the 2 methods has an answer: 11 latents."
-    assert verdict((FONDUE, NONE, UNITS)).startswith("The 2 of 3 methods that have an answer say ")
-    assert verdict((NONE, FONDUE, UNITS)).endswith(f"; {NONE.method} has none.")
+    assert verdict((FONDUE, NONE, UNITS)).startswith("The 2 of 3 methods that have an answer give ")
+    assert verdict((NONE, FONDUE, UNITS)).endswith(f"; {NONE.method} has no answer.")
     assert [row.difference for row in disagreements((NONE, FONDUE))] == [None, None]
 
 
@@ -239,7 +239,7 @@ def test_the_last_word_on_a_candidate_is_drawn() -> None:
         *((10, 1, 0.4), (11, 0, 0.5), (11, 1, 0.5)),
         *((12, 0, 1.2), (12, 1, 1.4), (64, 0, 21.0)),
     ]
-    assert [place_of(BETA, t) for t in latest(BETA)] == [1.0, 2.83, 4.0]
+    assert [candidate_value(BETA, t) for t in latest(BETA)] == [1.0, 2.83, 4.0]
 
 
 def test_the_figure_holds_every_candidate_the_threshold_and_the_answer() -> None:
@@ -258,9 +258,9 @@ def test_the_figure_holds_every_candidate_the_threshold_and_the_answer() -> None
 def test_many_candidates_show_the_trainings_next_to_the_answer() -> None:
     many = dataclasses.replace(FONDUE, trials=tuple(trial(n, n / 11, "fits") for n in range(1, 31)))
     shown = panels_of(many)
-    assert len(shown) == MOST_PANELS
+    assert len(shown) == MAX_PANELS
     assert shown == [float(n) for n in range(5, 17)]
-    assert size_view(many, "key")["n_hidden"] == 30 - MOST_PANELS
+    assert size_view(many, "key")["n_hidden"] == 30 - MAX_PANELS
 
 
 def test_columns_in_which_nothing_is_said_are_left_out() -> None:
@@ -297,7 +297,7 @@ def test_a_run_with_a_size_shows_it_in_its_report_and_one_without_does_not(
     checker = Checker(page)
     ids = [attributes["id"] for _, attributes in checker.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert '<h2 id="size">How many latents</h2>' in page
+    assert '<h2 id="size">Number of latents</h2>' in page
     assert "11 latents (10–12)" in page
     assert "This model has 2." in page
 

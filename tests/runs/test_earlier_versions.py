@@ -70,7 +70,7 @@ def test_the_same_settings_have_the_same_hash_and_identity_in_this_version(earli
 
 def test_its_results_are_read_as_a_report_does(earlier: Path):
     """A new call computes results with this version; those of an earlier one stay and can be shown."""
-    run = Run(earlier, computes=False)
+    run = Run(earlier, read_only=True)
     found = {kind: run.newest(kind, 40) for kind in ("regime", "scores")}
     assert all(artefact is not None and artefact.key.polariscope == "0.2.0" for artefact in found.values())
     regime = Regime.from_dict(run.read(found["regime"]))

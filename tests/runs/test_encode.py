@@ -220,4 +220,4 @@ def test_a_run_that_cannot_be_written_to_is_still_encoded(tmp_path, monkeypatch,
 
     monkeypatch.setattr(Artefacts, "keep_arrays", refuse)
     assert ps.encode(model, data, n_samples=10).n_samples == 10
-    assert "could not be kept" in caplog.text
+    assert "could not be saved" in caplog.text

@@ -18,7 +18,7 @@ from polariscope.analysis.similarity.cka import cka
 from polariscope.core.errors import InputError
 from polariscope.models.model import Model
 from polariscope.runs import follow_course as module
-from polariscope.runs.results import NotKeptError
+from polariscope.runs.results import NotCachedError
 from polariscope.runs.run import Run
 from polariscope.storage.inspection import inspect_folder
 
@@ -95,9 +95,9 @@ def test_asked_again_nothing_is_loaded(path: Path, encoded: list[int]) -> None:
     assert again.to_dict() == first.to_dict()
     assert ps.open_run(path).course(1, **FEW).latent == 1  # another latent, the same measurements
     assert encoded == []
-    quiet = Run(path, computes=False)
+    quiet = Run(path, read_only=True)
     assert quiet.course(layers=True, **FEW).to_dict() == first.to_dict()
-    with pytest.raises(NotKeptError, match="no course with these settings"):
+    with pytest.raises(NotCachedError, match="no course with these settings"):
         quiet.course(n_samples=399)
 
 
@@ -255,7 +255,7 @@ def test_codes_that_are_kept_already_are_not_encoded_again(path: Path, encoded: 
 def test_some_steps_of_a_run(path: Path, encoded: list[int]) -> None:
     course = ps.open_run(path).course(steps=[200, 100], **FEW)
     assert course.steps == (100, 200)
-    assert any("Only two steps were looked at" in note for note in course.notes)
+    assert any("Only two checkpoints were used" in note for note in course.notes)
     with pytest.raises(InputError, match="not of step 120"):
         ps.open_run(path).course(steps=[120])
 
@@ -279,7 +279,10 @@ def test_memory_is_that_of_one_checkpoint(path: Path) -> None:
         ({"latent": 3}, "latent must be a number from 0 to 2, got 3"),
         ({"alpha": 0.7}, "alpha must lie between 0 and 0.5"),
         ({"measure": "ckaa"}, "Did you mean 'cka'"),
-        ({"layers": True, "n_layer_samples": 20}, "n_layer_samples must be more than 20, the neighbours"),
+        (
+            {"layers": True, "n_layer_samples": 20},
+            "n_layer_samples must be more than 20, the number of neighbours",
+        ),
         ({"layers": True, "n_samples": 20}, "n_layer_samples must be more than 20, .*got 20"),
         ({"n_samples": 1}, "n_samples must be at least 2, got 1"),
     ],
@@ -308,7 +311,7 @@ def test_runs_of_other_data_are_not_compared(path: Path, tmp_path: Path) -> None
     other = tmp_path / "elsewhere"
     data = ps.load_dataset("gaussian", eigenvalues=(8.0, 4.0), width=4, n_samples=500)
     ps.train(data, net="linear", n_latents=3, steps=2, log_every=2, validate_every=2, out=other)
-    with pytest.raises(InputError, match="see the same observations"):
+    with pytest.raises(InputError, match="be trained on the same data"):
         ps.open_run(path).course(against=other, **FEW)
 
 

@@ -47,7 +47,7 @@ def test_a_model_of_a_run_has_its_own_data(tmp_path: Path) -> None:
 
 
 def test_data_beside_a_representation_and_a_model_without_are_refused(data: Any) -> None:
-    with pytest.raises(InputError, match="data is for a model, which encodes them first, got Representation"):
+    with pytest.raises(InputError, match="data requires a model as the first argument, got Representation"):
         ps.diagnose(ps.encode(encoder, data), data=data)
     with pytest.raises(InputError, match="data must be given"):
         ps.score(ps.wrap(encoder))

@@ -79,7 +79,7 @@ def test_a_chain_of_commands_keeps_everything_and_the_page_holds_all_of_it(
     text = re.sub(r"<[^>]+>", " ", page)
     assert "α = 0.2" in text
     assert "1,500 observations" in text
-    assert "Where the rate goes" in text
+    assert "Decomposition of the rate" in text
     assert f"{rate['mutual_information']:.3f}" in text
     assert f"{few['scores']['mcc']['value']:.3f}" in text  # the newest scores
     assert "1,800 samples" in text  # the others are listed
@@ -197,7 +197,7 @@ def test_a_checkpoint_is_a_model(path: Path) -> None:
     assert not np.array_equal(rep.mean, ps.encode(path, n_samples=50).mean)
     with pytest.raises(InputError, match=r"models of the steps 100, 200, 300, not of step 150"):
         ps.load_model(path, step=150)
-    with pytest.raises(InputError, match="a step is chosen in run folders"):
+    with pytest.raises(InputError, match="a step requires a run folder"):
         ps.load_model(path / "model.safetensors", step=100)
 
 
@@ -212,7 +212,7 @@ def test_a_run_says_what_it_is(path: Path) -> None:
     (path / "model.safetensors").unlink()
     unfinished = ps.open_run(path)
     assert not unfinished.is_finished
-    with pytest.raises(InputError, match="or choose step=300"):
+    with pytest.raises(InputError, match="or use step=300"):
         unfinished.model()
 
 
@@ -307,7 +307,7 @@ def test_calls_that_mean_nothing_are_refused(path: Path) -> None:
     for call, words in (
         (lambda: run.model(step="100"), "step must be an integer, got '100'"),
         (lambda: run.regime(seed=-1), "seed must not be negative, got -1"),
-        (lambda: run.comparison(checkpoints=True, step=100), "give one of them"),
+        (lambda: run.comparison(checkpoints=True, step=100), "use one of them"),
     ):
         with pytest.raises(InputError, match=words):
             call()
@@ -359,7 +359,7 @@ def test_a_report_of_all_that_can_be_measured_opens_records_and_not_what_compute
     assert all(f'<h2 id="{name}">' in page for name in shown)
     assert "Not scored yet" not in page
     assert "Not compared yet" not in page
-    assert "were not followed yet" not in page
+    assert "over the checkpoints to the next report" not in page
     assert ps.metrics.summary("hoyer") in page
     assert "What fondue does." in page
     assert count <= MOST_FILES

@@ -124,6 +124,6 @@ def test_the_features_that_move_most_are_told_in_the_units_of_the_data(run):
 @pytest.mark.usefixtures("undrawn")
 def test_the_report_shows_the_units_of_the_data(run, tmp_path):
     page = ps.report(run, ROWS, out=tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "moves most: feature" in page
-    assert "in the units that the network sees" in page
+    assert "largest changes: feature" in page
+    assert "in the units of the network" in page
     assert "ps.apply_variants(ps.from_arrays(X" in page

@@ -75,7 +75,7 @@ def test_what_cannot_be_compared_is_refused(runs: list[Path], tmp_path: Path) ->
     other = tmp_path / "other"
     data = ps.load_dataset("gaussian", eigenvalues=(9.0, 3.0), width=4, n_samples=500)
     ps.train(data, net="linear", n_latents=3, steps=2, log_every=2, validate_every=2, out=other)
-    with pytest.raises(InputError, match="see the same observations"):
+    with pytest.raises(InputError, match="be trained on the same data"):
         ps.stability([runs[0], other])
     with pytest.raises(InputError, match="models must be several"):
         ps.stability(runs[0])

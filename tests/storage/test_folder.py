@@ -293,7 +293,7 @@ def test_a_damaged_artefact_on_a_read_only_disk_is_computed_again_and_shown(
         assert opened.regime(n_samples=100) == expected
         assert "is damaged" in caplog.text
         assert "kept as" not in caplog.text  # it could not be set aside
-        assert "could not be kept beside the run" in caplog.text
+        assert "could not be saved in the run folder" in caplog.text
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

@@ -140,7 +140,7 @@ def test_probes_are_those_of_the_metric_for_both_codes_and_are_no_scores_of_the_
         assert by_types["full"] == pytest.approx(score.value)
         assert found.accuracy[source] == pytest.approx(by_types)
         assert cells[f"probes.{source}.chance"] == pytest.approx(1 / 4)  # the pinwheel has four arms
-    assert Run(run.path, computes=False).scores("mig", n_samples=50).scores  # kept apart
+    assert Run(run.path, read_only=True).scores("mig", n_samples=50).scores  # kept apart
     newest = run.newest("scores")
     assert newest is not None
     assert list(run.read(newest)["scores"]) == ["mig"]
@@ -211,4 +211,4 @@ def test_a_collapsed_run_has_no_scores_of_latents_in_use_and_a_table_can_be_made
     assert "hoyer" in cells
     assert "hoyer.in_use" not in cells
     # That there are none is stored: a table computes nothing.
-    assert analysis.columns(analysis.measure(Run(run.path, computes=False))) == cells
+    assert analysis.columns(analysis.measure(Run(run.path, read_only=True))) == cells

@@ -37,7 +37,7 @@ def test_an_analysis_declares_every_column_that_it_gives(tmp_path: Path) -> None
     ledger = Ledger(tiny(tmp_path / "study", **DETAILED))
     ledger.prepare()
     Worker(ledger).drain()
-    opened = Run(ledger.runs[0].folder, computes=False)
+    opened = Run(ledger.runs[0].folder, read_only=True)
     for name, analysis in ledger.study.analyses("each").items():
         measured = analysis.measure(opened)
         for column in {**analysis.columns(measured), **analysis.details(measured)}:

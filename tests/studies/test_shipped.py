@@ -108,7 +108,7 @@ def test_the_ivae_has_a_prior_mean_of_zero_only_where_it_is_fixed(tmp_path: Path
     rows = {row["prior"]: row for row in finished(study).rows}
     assert list(rows) == ["conditional-fixed", "conditional-learned"]
     for run in study.plan():
-        found = study.analyses("each")["decoder-use"].measure(Run(run.folder, computes=False))
+        found = study.analyses("each")["decoder-use"].measure(Run(run.folder, read_only=True))
         is_zero = [latent.prior_mean == latent.std_of_prior_mean == 0 for latent in found.latents]
         assert is_zero == [word(run.varies["prior"]) == "conditional-fixed"] * 3
         row = rows[word(run.varies["prior"])]

@@ -220,7 +220,7 @@ def test_times_add_up_over_workers(tmp_path: Path) -> None:
 def test_every_checkpoint_is_measured_where_that_is_asked_for(tmp_path: Path) -> None:
     study = tiny(tmp_path, grid={"beta": [1.0]}, checkpoints=True)
     run = drain(study).runs[0]
-    opened = Run(run.folder, computes=False)
+    opened = Run(run.folder, read_only=True)
     assert opened.steps == [4, 8, 12]
     assert [opened.regime(n_samples=40, n_bootstrap=5, step=step).n_samples for step in (4, 8, None)] == [
         40

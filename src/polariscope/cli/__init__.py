@@ -1,6 +1,6 @@
-"""The command line: one command per file, each a few lines over a function of the package.
+"""Command line: one command per file, each a thin layer over a function of the package.
 
-Nothing heavy is imported before a command needs it, so ``polariscope --help`` answers at once.
+Slow modules are imported when a command needs them, so ``polariscope --help`` is fast.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ DONE, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong call, 130 interrupted."""
-    # Threads that wait for one another fall asleep soon: else they keep other processes from working.
-    if "OMP_WAIT_POLICY" not in os.environ:  # which says the same, and would be overruled
+    # Waiting OpenMP threads spin by default, which takes CPU time from other processes.
+    # GOMP_SPINCOUNT would override OMP_WAIT_POLICY, so the user's policy has precedence.
+    if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # read once, when PyTorch is imported
     typed = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in typed
     tokens = [word for word in typed if word != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that has no σ shows "?" instead of failing
+            stream.reconfigure(errors="replace")  # a terminal without σ shows "?" instead of failing
     interrupts: list[int] = []
     try:
         with noting_interrupts(interrupts):
@@ -39,13 +40,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader (head, less) left: what is still buffered has nowhere to go, and that is no mistake.
+        # The reader (head, less) closed the pipe. Discard the buffered output, or Python would print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (KeyboardInterrupt, StoppedError):
         return _interrupted(tokens)
     except Exception as error:
-        # A library that is interrupted in compiled code can raise an error of its own instead.
+        # A library that is interrupted in compiled code can raise its own error instead of KeyboardInterrupt.
         if interrupts and not isinstance(error, PolariscopeError | OSError):
             return _interrupted(tokens)
         if debug:
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupted(tokens: list[str]) -> int:
-    _say(f"\nInterrupted. The same command again goes on from here: {_command(tokens)}")
+    _say(f"\nInterrupted. To resume, run the same command again: {_command(tokens)}")
     return INTERRUPTED
 
 
@@ -79,7 +80,7 @@ def _in_words(error: Exception, tokens: list[str]) -> str:
     again = _command(["--debug", *tokens])
     return (
         f"unexpected {type(error).__name__}: {error}\n"
-        f"This is a mistake in polariscope. Please report it with what this prints: {again}"
+        f"This is a bug in polariscope. Please report it with the output of: {again}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands and what they have in common."""
+"""The commands, and helpers that several of them share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COMMANDS = {
     "list": "families.list_family",
     "cite": "cite.cite",
 }
-"""Where each command is, in the order a newcomer needs them."""
+"""Module and function of each command, in the order in which a newcomer needs them."""
 GROUPS: dict[str, tuple[str, dict[str, str]]] = {
     "data": (
         "List, inspect, download and clean up datasets.",
@@ -57,7 +57,7 @@ GROUPS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "study": (
-        "Make, resume and inspect many runs from one file.",
+        "Plan, run and analyse many runs defined in one file.",
         {
             "list": "study.list_studies",
             "plan": "study.plan",
@@ -77,14 +77,14 @@ GROUPS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
 }
-"""Groups of commands: what they are for, and where each command is."""
+"""Help text of each group of commands, and the module and function of each of its commands."""
 
 
 class Commands(TyperGroup):
-    """Commands in the order a newcomer needs them. Ctrl-C passes through, whatever typer makes of it."""
+    """Commands in the order in which a newcomer needs them; Ctrl-C is passed on instead of handled by typer."""
 
     def list_commands(self, ctx: object) -> list[str]:
-        order = list(COMMANDS)  # typer puts groups of commands last
+        order = list(COMMANDS)  # typer would list groups of commands last
         return sorted(self.commands, key=lambda name: order.index(name) if name in order else len(order))
 
     def invoke(self, ctx: Any) -> Any:
@@ -95,18 +95,18 @@ class Commands(TyperGroup):
 
 
 class InOrder(Commands):
-    """Commands in the order in which they were given."""
+    """Commands in the order in which they were added."""
 
     def list_commands(self, ctx: object) -> list[str]:
         return list(self.commands)
 
 
-# Plain help: no boxes to cut when it is piped, and half the time to the first line.
+# Plain help: boxes would be cut when the output is piped, and importing rich doubles the time to the first line.
 STYLE: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "no_args_is_help": True}
 
 
 def make_app(tokens: Sequence[str]) -> typer.Typer:
-    """The command line for these words: all commands, or only the one that is called, so others stay closed."""
+    """Return the app with all commands, or only with the called one, because importing the others is slow."""
     called = next((word for word in tokens if not word.startswith("-")), None)
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, **STYLE)
     app.callback()(polariscope)
@@ -122,7 +122,7 @@ def make_app(tokens: Sequence[str]) -> typer.Typer:
 
 
 def _make_group(name: str, called: str) -> typer.Typer:
-    """A group of commands, of which only the one that is called is open."""
+    """Return a group of commands; only the called one is imported with its options."""
     help_text, members = GROUPS[name]
     group = typer.Typer(cls=InOrder, help=help_text, **STYLE)
     for member, address in members.items():
@@ -137,7 +137,7 @@ def _open(address: str) -> Any:
 
 
 def spelling_of(tokens: Sequence[str]) -> Flags:
-    """How arguments are written by who typed these words: the flags of the command that was called."""
+    """Return the spelling of arguments for messages: the flags of the called command."""
     from polariscope.cli.flags import Flags
 
     command = _command(tokens)
@@ -151,16 +151,16 @@ def spelling_of(tokens: Sequence[str]) -> Flags:
 
 
 def flags_of(tokens: Sequence[str]) -> set[str]:
-    """Return the flags of the command that is called, those of concepts included.
+    """Return the flags of the called command, including those of model parts and datasets.
 
-    :param tokens: the line.
+    :param tokens: words of the command line.
     """
     command = _command(tokens)
     return _own_flags(command) | {"--help", "--help-all"} | _flags_of_groups(command)
 
 
 def _groups(command: Any) -> list[Group]:
-    """The options of every concept that a command could have; all of them are opened."""
+    """Return the options of every part that a command accepts; this reads all of them."""
     return command.groups() if hasattr(command, "groups") else []
 
 
@@ -169,23 +169,25 @@ def _flags_of_groups(command: Any) -> set[str]:
 
 
 def _flags_of_parts(command: Any) -> dict[str, str]:
-    """The flag of each option with its part in front; the part is in it where the command has another such flag."""
-    own = _own_flags(command)
+    """Return the flag of each option by part and name; it includes the part if the command has the same flag."""
+    own_flags = _own_flags(command)
     return {
-        f"{group.part}_{name}": longer if flag in own else flag
+        f"{group.part}_{name}": longer if flag in own_flags else flag
         for group in _groups(command)
         for (flag, name), longer in zip(group.flags.items(), group.flags_with_part, strict=True)
     }
 
 
 def related_with(name: str, flag: str) -> list[str]:
-    """Return the commands that are related to another and have a flag: those that begin with the same word.
+    """Return the commands that have a flag and whose names begin with the same word as another command's.
 
-    :param name: the command: size.
-    :param flag: the flag: --latents.
+    :param name: name of the other command, for example size.
+    :param flag: the flag, for example --latents.
     """
-    related = [other for other in COMMANDS if other != name and other.split("-")[0] == name.split("-")[0]]
-    return [other for other in related if flag in _own_flags(_command([other]))]
+    related = [
+        command for command in COMMANDS if command != name and command.split("-")[0] == name.split("-")[0]
+    ]
+    return [command for command in related if flag in _own_flags(_command([command]))]
 
 
 def _own_flags(command: Any) -> set[str]:
@@ -193,19 +195,19 @@ def _own_flags(command: Any) -> set[str]:
 
 
 def _command(tokens: Sequence[str]) -> Any:
-    """The command that is called."""
+    """Return the called command."""
     command: Any = typer.main.get_command(make_app(tokens))
     for word in tokens:
         command = getattr(command, "commands", {}).get(word, command)
     return command
 
 
-def show_version(wanted: bool) -> bool:
-    """Print the version and leave."""
-    if wanted:
+def show_version(requested: bool) -> bool:
+    """Print the version and exit."""
+    if requested:
         typer.echo(f"polariscope {__version__}")
         raise typer.Exit
-    return wanted
+    return requested
 
 
 def polariscope(
@@ -215,25 +217,27 @@ def polariscope(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,
 ) -> None:
-    """Train, size and look into variational autoencoders.
+    """Train, size and inspect variational autoencoders.
 
     Start with: polariscope demo
     """
-    # Both are dealt with before: the version by its callback, --debug by main(), anywhere on the line.
+    # Both are handled earlier: --version by its callback, and --debug by main(), which accepts it anywhere.
     del version, debug
 
 
-Targets = Annotated[list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Runs, or codes.")]
+Targets = Annotated[
+    list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Run folders, or .npz files of codes.")
+]
 
-FOR_RUNS = {"n_samples": "every row is used", "part": "has no split", "step": "has no checkpoints"}
-"""Options that mean nothing to a file of codes, and why."""
+FOR_RUNS = {"n_samples": "is used whole", "part": "has no split", "step": "has no checkpoints"}
+"""Options that do not apply to a file of codes, and the reason."""
 
 
 def open_target(target: Path, flags: Collection[str]) -> Run | None:
-    """The run in a folder; None for a file, of which options that mean nothing to it are refused.
+    """Open the run in a folder, or return None for a file; options that do not apply to files are refused.
 
-    :param target: the folder or the file.
-    :param flags: names of the options that were given on the line.
+    :param target: run folder or file.
+    :param flags: names of the options that were set on the command line.
     """
     if target.is_dir():
         from polariscope.runs.run import Run
@@ -243,7 +247,7 @@ def open_target(target: Path, flags: Collection[str]) -> Run | None:
         if target.suffix:
             raise InputError(
                 problem=f"there is no file {target}",
-                remedy="give the folder of a run, or an .npz file of codes that is there",
+                remedy="pass a run folder or an existing .npz file of codes",
             )
         raise InputError(
             problem=f"there is no run and no file at {target}",
@@ -251,45 +255,41 @@ def open_target(target: Path, flags: Collection[str]) -> Run | None:
         )
     for name, reason in FOR_RUNS.items():
         if name in flags:
-            about = (
-                f"of a file like {target} {reason}"
-                if name == "n_samples"
-                else f"a file like {target} {reason}"
-            )
-            raise InputError(problem=(Argument(name), " is for runs"), remedy=f"{about}. Leave it out")
+            about = f"{target} is a file, which {reason}"
+            raise InputError(problem=(Argument(name), " requires a run"), remedy=f"{about}. Leave it out")
     return None
 
 
-def say_kept(run: Run) -> None:
-    """Where the results are, if they could be written."""
+def say_saved(run: Run) -> None:
+    """Print the folder that the results were saved in, if it could be written to."""
     from polariscope.cli.console import say
 
-    if run.is_kept:
-        say(f"Kept in {run.path}")
+    if run.is_saved:
+        say(f"Saved in {run.path}")
 
 
 def say_target(target: Path, targets: Sequence[Path]) -> None:
-    """Which of several runs or files follows."""
+    """Print the name of the run or file whose results follow, if there are several."""
     from polariscope.cli.console import say
 
     if len(targets) > 1:
         say(f"\n{target}")
 
 
-def say_what_next(targets: Sequence[Path], runs: Sequence[Run | None]) -> None:
-    """What to type after runs were measured."""
+def suggest_next(targets: Sequence[Path], runs: Sequence[Run | None]) -> None:
+    """Print the command that shows the results of the runs."""
     from polariscope.cli.console import quoted, say_next
 
     opened = [target for target, run in zip(targets, runs, strict=True) if run is not None]
     if len(opened) > 1:
-        say_next((f"polariscope table {' '.join(map(quoted, opened))}", "them side by side"))
+        say_next((f"polariscope table {' '.join(map(quoted, opened))}", "compare the runs"))
     elif opened:
         (run,) = (run for run in runs if run is not None)
-        say_next((report_command(run), "all of it on one page"))
+        say_next((report_command(run), "all results on one page"))
 
 
 def report_command(run: Run) -> str:
-    """Return the command that makes the page of a run; of an unfinished one that of its last checkpoint.
+    """Return the command that writes the report of a run; of the last checkpoint if the run is unfinished.
 
     :param run: the run.
     """

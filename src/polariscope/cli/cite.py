@@ -1,4 +1,4 @@
-"""``polariscope cite``: the works behind the citation keys."""
+"""``polariscope cite``: BibTeX entries of the cited works."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def cite(
     keys: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Citation keys, as in docstrings: kingma2014; none: list them all.", metavar="[KEY]..."
+            help="Citation keys, for example kingma2014. By default, all keys are listed.", metavar="[KEY]..."
         ),
     ] = None,
 ) -> None:
-    """Print the BibTeX entries of the works behind citation keys, or list every key."""
+    """Print BibTeX entries, or list all citation keys."""
     from polariscope.cli.console import printer, say
     from polariscope.core.references import cite as find
     from polariscope.core.references import references
 
     if keys:
-        cited = [find(key) for key in keys]  # all are looked up before any is printed
+        cited = [find(key) for key in keys]  # an unknown key raises an error before anything is printed
         say("\n\n".join(reference.bibtex for reference in cited))
         return
     shown = TextTable("key", "work", prose=("work",))

@@ -1,6 +1,6 @@
-"""A command is declared by its positional arguments and by the records whose fields are its flags.
+"""Declaration of commands: positional arguments, and records whose fields become flags.
 
-Name, type, range, default and help of a flag come from the field::
+Name, type, range, default and help of a flag are those of the field::
 
     @dataclasses.dataclass(frozen=True)
     class Options:
@@ -10,7 +10,7 @@ Name, type, range, default and help of a flag come from the field::
     @command(observations="polariscope.data.observations.Observations", options=Options)
     def diagnose(targets: Targets, observations: Observations, options: Options) -> None: ...
 
-A record that is slow to import is given by its dotted name, and opened when its command is called.
+A record that is slow to import is declared by its dotted name, and imported when its command is called.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from typer.core import TyperCommand
 from polariscope.core.option_values import is_switch, kinds_of, show
 from polariscope.core.options import Option, check_options, options_of
 
-GIVEN = "polariscope.given"
-"""Key of the context under which the names of the fields are that were given on the line."""
+EXPLICIT = "polariscope.given"
+"""Key of the context's metadata for the names of the fields that were set on the command line."""
 HELP_ALL = "--help-all"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """How a field looks on the command line, if its name and type do not say it; part of the annotation."""
+    """Spelling and help of a field on the command line, if they differ from its name; part of the annotation."""
 
     metavar: str = ""
-    """Placeholder of the value in the help: FILE."""
+    """Placeholder of the value in the help, for example FILE."""
     name: str = ""
-    """The flag, if it is not the name of the field: --set."""
+    """The flag, if it differs from the name of the field, for example --set."""
     default: str | None = None
-    """Default in words, if it depends on something else."""
+    """Description of the default, if it depends on other settings."""
     repeated: bool = False
-    """Whether the flag may be repeated, each time with one value; otherwise a list is joined by commas."""
+    """If True, the flag can be repeated, each time with one value. Otherwise values are separated by commas."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-    """A default that is written elsewhere, opened when its command is called."""
+    """A default that is defined in another module, which is imported when the command is called."""
 
     name: str
     """Its dotted name."""
 
 
 def open_name(name: str) -> Any:
-    """Return what a dotted name stands for.
+    """Import and return the object with a dotted name.
 
     >>> open_name("dataclasses.dataclass") is dataclasses.dataclass
     True
@@ -68,32 +68,32 @@ def open_name(name: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class FlagsOf:
-    """A record as flags: all of its fields, or some."""
+    """The fields of a record that become flags."""
 
     record: str | type
     """The dataclass, or its dotted name."""
     only: Collection[str] = ()
-    """Fields that are flags; none for all."""
+    """Fields that become flags; all if empty."""
     without: Collection[str] = ()
-    """Fields that are not flags."""
+    """Fields that do not become flags."""
     defaults: Mapping[str, object] = dataclasses.field(default_factory=dict)
-    """Defaults that this command has instead of the record's: values, or a :class:`Constant`."""
+    """Defaults of this command that replace those of the record: values, or a :class:`Constant`."""
     shown: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Defaults in words, for the help; ``{default}`` stands for the value."""
+    """Descriptions of defaults for the help; ``{default}`` is replaced by the value."""
 
     def open(self) -> Any:
         """Return the dataclass."""
         return open_name(self.record) if isinstance(self.record, str) else self.record
 
     def own_defaults(self) -> dict[str, object]:
-        """Return the defaults that this command has instead of the record's."""
+        """Return the defaults of this command that replace those of the record."""
         return {
             name: open_name(value.name) if isinstance(value, Constant) else value
             for name, value in self.defaults.items()
         }
 
     def options(self) -> dict[str, Option]:
-        """Return the fields that are flags, with this command's defaults."""
+        """Return the fields that become flags, with the defaults of this command."""
         return {
             name: dataclasses.replace(option, default=self.own_defaults().get(name, option.default))
             for name, option in options_of(self.open()).items()
@@ -101,7 +101,7 @@ class FlagsOf:
         }
 
     def build(self, values: Mapping[str, object]) -> Any:
-        """Check what was given and return the record.
+        """Check values and return the record.
 
         :param values: values by field.
         """
@@ -115,9 +115,9 @@ Records: TypeAlias = Mapping[str, FlagsOf]
 def command(
     cls: type[TyperCommand] | None = None, /, **records: FlagsOf | str | type
 ) -> Callable[[Function], Function]:
-    """Declare which records the flags of a command come from.
+    """Declare the records whose fields are the flags of a command.
 
-    :param cls: (default :class:`RecordCommand`) class of the command, if options of parts are flags too.
+    :param cls: (default :class:`RecordCommand`) class of the command, if options of model parts are flags too.
     :param records: for each argument of the function that is a record: the dataclass, its dotted name, or
         :class:`FlagsOf` with some of its fields. Other arguments are positional.
     """
@@ -139,7 +139,7 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., Any], *, cl
     :param app: the group.
     :param name: name of the command.
     :param function: declared by :func:`command`.
-    :param closed: (default False) add its name and help only, so its records stay closed.
+    :param closed: (default False) if True, add only its name and help, without importing its records.
     """
     if closed:
         app.command(name, help=inspect.getdoc(function))(lambda: None)
@@ -147,16 +147,16 @@ def add_command(app: typer.Typer, name: str, function: Callable[..., Any], *, cl
         app.command(name, cls=function.command_class)(as_typer(function))  # type: ignore[attr-defined]
 
 
-def given_in(context: typer.Context) -> frozenset[str]:
-    """Return the names of the fields that were given on the line, not left at their defaults.
+def explicit_options(context: typer.Context) -> frozenset[str]:
+    """Return the names of the fields that were set on the command line.
 
-    :param context: the context of the call.
+    :param context: context of the call.
     """
-    return context.meta.get(GIVEN, frozenset())
+    return context.meta.get(EXPLICIT, frozenset())
 
 
 def spelling(name: str) -> str:
-    """Return the flag of an option of a part.
+    """Return the flag of an option.
 
     >>> spelling("learning_rate"), spelling("n_latents"), spelling("n_bins")
     ('--learning-rate', '--latents', '--n-bins')
@@ -165,7 +165,7 @@ def spelling(name: str) -> str:
 
 
 def flag_of(option: Option) -> Flag:
-    """Return how a field of a record is spelled: ``--samples`` for n_samples.
+    """Return the flag of a record's field: ``--samples`` for n_samples.
 
     :param option: the field.
     """
@@ -181,12 +181,22 @@ def _metadata(annotation: Any) -> list[Flag]:
 
 
 def show_default(option: Option) -> str:
-    """Return a default as it would be typed."""
+    """Return a default as it would be typed on the command line."""
     return "required" if option.required else show(option.default)
 
 
+def default_note(option: Option, described: str | None = None) -> str:
+    """Return the default of an option for the end of its help; empty if the default is an empty list or text.
+
+    :param option: the option.
+    :param described: (default None) description of the default; ``{default}`` is replaced by the value.
+    """
+    shown = (described or "{default}").format(default=show_default(option))
+    return "" if not shown else f" [{shown}]" if option.required else f" [default: {shown}]"
+
+
 def explain(option: Option) -> str:
-    """Return what an option means, with its values if they are words to choose from."""
+    """Return the help of an option, with the values it accepts if there is a fixed set of them."""
     choices = [
         str(word)
         for kind in kinds_of(option.annotation)
@@ -197,7 +207,7 @@ def explain(option: Option) -> str:
 
 
 def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
-    """Return a function with a flag for each field of each record, as typer reads it; calls ``function`` with records.
+    """Return a function with a signature for typer, which builds the records from flags and calls ``function``.
 
     :param function: the command, declared by :func:`command`.
     """
@@ -205,29 +215,29 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
     fields = {
         (part, name): option for part, record in records.items() for name, option in record.options().items()
     }
-    wanted = inspect.signature(function).parameters
+    signature = inspect.signature(function).parameters
     names = vars(sys.modules[function.__module__])
 
     def run(context: Any, **values: Any) -> None:
         values_by_part: dict[str, dict[str, Any]] = {part: {} for part in records}
         for part, name in fields:
             value = values.pop(f"{part}__{name}")
-            if (
-                value is not None and value != []
-            ):  # an empty list: a flag that may be repeated and is not there
+            # typer passes an empty list for a repeatable flag that is absent.
+            if value is not None and value != []:
                 values_by_part[part][name] = value
-        context.meta[GIVEN] = frozenset(name for values in values_by_part.values() for name in values)
+        context.meta[EXPLICIT] = frozenset(name for values in values_by_part.values() for name in values)
         built = {part: record.build(values_by_part[part]) for part, record in records.items()}
         arguments = {**values, **built}
-        if "context" in wanted:
+        if "context" in signature:
             arguments["context"] = context
         function(**arguments)
 
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
-    for name, parameter in wanted.items():
-        is_place = parameter.kind is not inspect.Parameter.VAR_KEYWORD
-        if is_place and name not in records and name != "context":
-            annotation = eval(parameter.annotation, names)  # a string, as everywhere in this package
+    for name, parameter in signature.items():
+        is_positional = parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        if is_positional and name not in records and name != "context":
+            # Annotations are strings here, because every module imports annotations from __future__.
+            annotation = eval(parameter.annotation, names)
             kind = inspect.Parameter.KEYWORD_ONLY
             parameters.append(parameter.replace(annotation=annotation, kind=kind))
     for (part, name), option in fields.items():
@@ -246,13 +256,11 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _typer_option(option: Option, shown: str | None) -> Any:
-    """Return the annotation of a flag: text, or a switch; fields are checked when the record is made."""
+    """Return the annotation of a flag: text, or a switch. Values are checked when the record is built."""
     flag = flag_of(option)
-    default = (shown or flag.default or "{default}").format(default=show_default(option))
-    is_plain = (option.default is None or option.default == () or option.default == "") and not (
-        shown or flag.default
-    )
-    help_text = explain(option) if is_plain or option.default is False else f"{explain(option)} [{default}]"
+    described = shown or flag.default
+    is_off = option.default is False or (option.default is None and not described)
+    help_text = explain(option) + ("" if is_off else default_note(option, described))
     if is_switch(option.annotation):
         names = flag.name if option.default is False else f"{flag.name}/--no-{flag.name[2:]}"
         return Annotated[bool | None, typer.Option(names, help=help_text, show_default=False)]
@@ -262,12 +270,12 @@ def _typer_option(option: Option, shown: str | None) -> Any:
 
 
 class RecordCommand(TyperCommand):
-    """A command in the house style: each flag with what it means and its default."""
+    """A command whose help shows the meaning and default of each flag."""
 
     context_class = typer.Context
     common: Mapping[str, tuple[str, ...]] = {}
-    """The flags that ``--help`` shows: the command's own under "", others under the title of their group. None: all.
-    ``--help-all`` shows all."""
+    """Flags that ``--help`` shows: the command's own under "", others under the title of their group. If empty, it
+    shows all flags. ``--help-all`` always shows all flags."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the flags."""
@@ -279,7 +287,7 @@ class RecordCommand(TyperCommand):
     def sections(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
         """Return the rows of the help by title."""
         every = HELP_ALL in ctx.meta or not self.common
-        own, arguments = [], []
+        options, arguments = [], []
         for parameter in self.get_params(ctx):
             row = parameter.get_help_record(ctx)
             if row is None:
@@ -288,5 +296,5 @@ class RecordCommand(TyperCommand):
             if parameter.param_type_name == "argument":
                 arguments.append(row)
             elif every or {*parameter.opts} & {*self.common[""], "--help"}:
-                own.append(row)
-        return {"Arguments": arguments, "Options": own}
+                options.append(row)
+        return {"Arguments": arguments, "Options": options}

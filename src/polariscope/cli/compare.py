@@ -1,4 +1,4 @@
-"""``polariscope compare``: the layers of models against each other."""
+"""``polariscope compare``: similarity between the layers of models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import open_target, say_kept
-from polariscope.cli.command import Constant, Flag, FlagsOf, command, given_in
+from polariscope.cli.app import open_target, say_saved
+from polariscope.cli.command import Constant, Flag, FlagsOf, command, explicit_options
 from polariscope.cli.config import MemberOptions, settings_of
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.files import check_target
@@ -30,9 +30,9 @@ class CompareOptions:
     """Options of ``polariscope compare`` beyond the observations and those of the measure."""
 
     measure: str = "cka"
-    """One of 'polariscope list similarity'."""
+    """Similarity measure; see 'polariscope list similarity'."""
     checkpoints: bool = False
-    """Compare the kept checkpoints of each run instead."""
+    """Compare the checkpoints of each run instead of the finished models."""
     out: Annotated[Path, Flag("FOLDER")] | None = None
     """Also write the scores and a picture to this folder."""
 
@@ -58,10 +58,11 @@ def compare(
 ) -> None:
     """Compare the layers of models pairwise.
 
-    Of two runs, the layers of the first are shown against those of the second; of one, its layers with each other;
-    of more, the mean over all pairs of runs. Of three or more checkpoints, every layer at each step is shown against
-    itself at the last, and the codes step against step. The comparison is kept with the first run, whose report shows
-    it; --out writes all scores as JSON and the heat map as a picture into a folder.
+    With one run, its layers are compared with each other. With two runs, the layers of the first are compared with
+    those of the second. With more runs, the heat map shows the mean over all pairs of runs. With three or more
+    checkpoints, every layer at each step is compared with itself at the last step, and the codes of each step with
+    those of every other step. The comparison is saved with the first run, and its report shows it. --out writes all
+    scores as JSON and the heat map as a picture to a folder.
     """
     from rich.text import Text
 
@@ -73,7 +74,7 @@ def compare(
     out, measure = options.out, options.measure
     if out is not None:
         check_target(out, "out", folder=True)
-    opened = [open_target(run, given_in(context)) for run in runs]
+    opened = [open_target(run, explicit_options(context)) for run in runs]
     if len({run is None for run in opened}) > 1:
         raise InputError(
             problem="runs and files of codes cannot be compared with each other",
@@ -119,20 +120,14 @@ def compare(
         record, picture = comparison.save(out)
         say(f"Written: {record}, {picture}")
     if first is not None:
-        say_kept(first)
-        say_next((f"polariscope report {quoted(first.path)}", "all of it on one page"))
+        say_saved(first)
+        say_next((f"polariscope report {quoted(first.path)}", "all results on one page"))
 
 
 def _compare_codes(
     files: Sequence[Path], measure: str, progress: Progress, options: Mapping[str, Any]
 ) -> Comparison:
-    """Compare the codes in files: mean, variance and sampled codes of the same samples.
-
-    :param files: .npz files of codes.
-    :param measure: a member of the family of similarities.
-    :param progress: called with what is being done.
-    :param options: options of the measure.
-    """
+    """Compare the codes in .npz files: mean, variance and sampled codes of the same samples."""
     from polariscope.analysis.code_files import load_codes
     from polariscope.runs.compare_models import compare as compare_models
 
@@ -143,7 +138,7 @@ def _compare_codes(
 
 
 def coloured(heat_map: HeatMap) -> Text:
-    """The heat map in numbers, the deeper the colour the more alike."""
+    """Return the heat map as coloured numbers; a darker background is a higher similarity."""
     from rich.text import Text
 
     from polariscope.core.tables import GAP

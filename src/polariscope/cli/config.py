@@ -1,6 +1,6 @@
-"""Options of metrics, similarities and dimension estimators: from a file, and from ``--set`` on the line.
+"""Options of metrics, similarities and dimension estimators, from a file and from ``--set``.
 
-A file holds a table for each member, under the name of what runs it::
+A file contains a table for each member, under the name of the command that uses it::
 
     [score.mig]
     n_bins = 20
@@ -27,7 +27,7 @@ from polariscope.core.options import check_options, checked
 from polariscope.core.registry import Family
 
 SECTIONS = ("score", "compare", "dimension")
-"""The tables that a file can hold."""
+"""Tables that a file can contain."""
 
 
 @checked
@@ -36,41 +36,41 @@ class MemberOptions:
     """Options of metrics, similarities or dimension estimators."""
 
     settings: Annotated[tuple[str, ...], Flag("NAME.OPTION=VALUE", "--set", repeated=True)] = ()
-    """An option of a metric, similarity or dimension estimator, as mig.n_bins=10; can be repeated. See 'polariscope
-    list FAMILY NAME'."""
+    """An option of a metric, similarity or dimension estimator, for example mig.n_bins=10; can be repeated. See
+    'polariscope list FAMILY NAME'."""
     config: Annotated[Path, Flag("FILE.toml")] | None = None
-    """Options from a file, as [score.mig] n_bins = 10; --set wins."""
+    """File of such options, for example [score.mig] n_bins = 10; --set has precedence."""
 
 
 def settings_of(
-    section: str, family: Family, options: MemberOptions, asked: Container[str]
+    section: str, family: Family, options: MemberOptions, used: Container[str]
 ) -> dict[str, dict[str, Any]]:
-    """The options of members by name, checked: those of the file, then those of ``--set``, which win.
+    """Return the checked options of members by name; ``--set`` has precedence over the file.
 
-    :param section: the table of the file that is read
-    :param family: the members that have the options
-    :param options: what ``--set`` and ``--config`` were given
-    :param asked: the members that are used; a file can hold options of others as well
+    :param section: table of the file that is read.
+    :param family: family of the members.
+    :param options: values of ``--set`` and ``--config``.
+    :param used: members that are used; a file can also contain options of other members.
     """
     from_file = read_config(options.config, section, family) if options.config is not None else {}
-    settings = {name: values for name, values in from_file.items() if name in asked}
+    settings = {name: values for name, values in from_file.items() if name in used}
     for name, values in read_settings(family, options.settings).items():
         settings[name] = {**settings.get(name, {}), **values}
     return settings
 
 
 def read_config(path: Path, section: str, family: Family) -> dict[str, dict[str, Any]]:
-    """The options that one section of a file holds, checked, by member.
+    """Return the checked options in one section of a file, by member.
 
-    :param path: a TOML file
-    :param section: the table that is read; others may be there, if they are known
-    :param family: whose members have the options
+    :param path: a TOML file.
+    :param section: the table that is read; other known tables are ignored.
+    :param family: family of the members.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError("config", "be a file that can be read", got=f"{path}: {error.strerror}") from None
-    except ValueError as error:  # no TOML, or no text
+    except ValueError as error:  # not TOML, or not text
         raise InputError("config", "be a TOML file", got=f"{path}: {error}") from None
     for name, table in tables.items():
         if name not in SECTIONS:

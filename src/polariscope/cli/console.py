@@ -1,4 +1,4 @@
-"""Where commands print: plain when nobody looks, coloured when somebody does."""
+"""Output of commands: coloured on a terminal, plain text otherwise."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rich.text import Text
 from polariscope.core.text import shortened
 
 GAP = 3  # columns between two cells of a table
-MIN_CELL = 20  # characters of a cell that are shown, however narrow the terminal is
-UNLIMITED = 10_000  # columns: a pipe or a file has no edge, so no table is folded and no name cut
+MIN_CELL = 20  # characters of a cell that are shown even on a narrow terminal
+UNLIMITED = 10_000  # columns: a pipe or a file has no width, so tables are not folded and names are not cut
 
 
 def printer(*, errors: bool = False) -> Console:
-    """A console for results (standard output) or for news on the way (standard error)."""
+    """Return a console for results (standard output) or for progress messages (standard error)."""
     file = sys.stderr if errors else sys.stdout
     console = Console(file=file, markup=False, highlight=False, emoji=False)
     if not is_terminal(console):
@@ -29,28 +29,28 @@ def printer(*, errors: bool = False) -> Console:
 
 
 def is_terminal(console: Console) -> bool:
-    """Return whether somebody looks: lines then fit the width of the terminal.
+    """Return whether a console writes to a terminal, whose width lines must fit.
 
-    :param console: where is printed.
+    :param console: the console.
     """
     return console.is_terminal
 
 
 def say(message: str | Text, *, errors: bool = False) -> None:
-    """One message; commands and paths in it are never broken, so they can be copied."""
+    """Print one message; commands and paths in it are never wrapped, so they can be copied."""
     printer(errors=errors).print(message, soft_wrap=True)
 
 
 def print_in_parts(
     cells: Mapping[str, Sequence[str]], *, keys: Sequence[str] = (), numbers: Sequence[str] = ()
 ) -> None:
-    """Print a table that fits the terminal: in several parts, each with the columns that name the rows.
+    """Print a table that fits the terminal: in several parts, each with the columns that identify the rows.
 
-    Output that is not shown on a terminal has no width, so it is one part.
+    If the output is not a terminal, the table is printed in one part.
 
     :param cells: texts by column.
-    :param keys: (default none) columns that every part has; they come first.
-    :param numbers: (default none) columns that are set to the right.
+    :param keys: (default none) columns that are repeated at the beginning of every part.
+    :param numbers: (default none) columns that are aligned to the right.
     """
     from polariscope.core.tables import TextTable
 
@@ -58,7 +58,8 @@ def print_in_parts(
     first = [name for name in cells if name in keys]
     widths = {name: max(map(cell_len, [name, *column])) + GAP for name, column in cells.items()}
     room = console.width - sum(widths[name] for name in first)
-    if is_terminal(console):  # a cell wider than a whole part would leave no room for the names of the rows
+    # A cell that is wider than a whole part would leave no room for the names of the rows.
+    if is_terminal(console):
         longest = max(MIN_CELL, room - GAP)
         wide = [name for name in cells if name not in first and widths[name] > room]
         cells = {**cells, **{name: [shortened(cell, longest) for cell in cells[name]] for name in wide}}
@@ -75,12 +76,12 @@ def print_in_parts(
 
 
 def quoted(path: Path) -> str:
-    """A path as it can be pasted into a shell."""
+    """Return a path quoted for a shell."""
     return shlex.quote(str(path))
 
 
 def say_next(*commands: tuple[str, str]) -> None:
-    """What to type next, and what for."""
+    """Print commands that the user can run next, each with its purpose."""
     shown = [(as_typed(command), purpose) for command, purpose in commands]
     width = max(len(command) for command, _ in shown)
     say("Next:")
@@ -89,7 +90,7 @@ def say_next(*commands: tuple[str, str]) -> None:
 
 
 def as_typed(command: str) -> str:
-    """A command as it works here: where polariscope is not on the path, with its place in front."""
+    """Return a command that works in this shell: with the path of polariscope if it is not on PATH."""
     program = Path(sys.argv[0])
     if shutil.which("polariscope") or program.name != "polariscope":
         return command

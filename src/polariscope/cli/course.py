@@ -1,4 +1,4 @@
-"""``polariscope course``: a run followed through its checkpoints."""
+"""``polariscope course``: results at every checkpoint of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from annotated_types import Ge
 
-from polariscope.cli.app import report_command, say_kept
+from polariscope.cli.app import report_command, say_saved
 from polariscope.cli.command import Flag, FlagsOf, command
 from polariscope.core.errors import Call, InputError
 from polariscope.core.options import checked
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 class CourseOptions:
     """Options of ``polariscope course`` beyond the rule and the observations."""
 
-    latent: Annotated[int, Ge(0), Flag(default="that of the largest KL")] | None = None
-    """The latent whose correlations with the others are followed."""
+    latent: Annotated[int, Ge(0), Flag(default="the one with the largest KL")] | None = None
+    """Latent whose correlations with the other latents are tracked."""
     layers: bool = False
-    """Also the intrinsic dimension of every layer and its similarity with its last state."""
+    """Also compute the intrinsic dimension of every layer, and its similarity with the same layer at the last step."""
     against: Annotated[Path, Flag("RUN")] | None = None
-    """Another run on the same data: layers are compared with its finished model too."""
+    """Another run on the same data; layers are also compared with its finished model."""
     measure: str = "cka"
-    """How layers are compared: one of 'polariscope list similarity'."""
+    """Similarity measure for layers; see 'polariscope list similarity'."""
     steps: Annotated[tuple[int, ...], Flag("STEPS", default="all checkpoints")] = ()
-    """Only these steps, joined by commas."""
+    """Steps of the checkpoints to use, separated by commas."""
     n_layer_samples: Annotated[int, Ge(2)] = 1000
-    """Number of observations that layers are compared with."""
+    """Number of observations for the comparison of layers."""
     csv: Annotated[Path, Flag("FILE")] | None = None
-    """Also write all numbers to this file, a row for each step."""
+    """Also write all results to this file, with a row for each step."""
 
 
 @command(
@@ -46,16 +46,17 @@ class CourseOptions:
     subset="polariscope.data.observations.Subset",
 )
 def course(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, finished or not.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished or unfinished run.")],
     options: CourseOptions,
     rule: TypeRule,
     subset: Subset,
 ) -> None:
-    """Follow a run through its checkpoints: types, KL, Δ_KL, correlations, and its layers.
+    """Track types, KL and layers over the checkpoints of a run.
 
-    A run keeps its last two checkpoints unless it is trained with --keep-checkpoints all. Each is encoded once, and
-    results are stored at once: after an interruption, or more training, only what is missing is computed. The report
-    shows the newest course.
+    The results are types of latents, KL, Δ_KL, correlations and, with --layers, results for each layer. A run keeps
+    only its last two checkpoints unless it is trained with --keep-checkpoints all. The results of each checkpoint are
+    cached immediately, so after an interruption or more training only missing results are computed. The report shows
+    the newest course.
     """
     from polariscope.cli.console import say, say_next
     from polariscope.core import files
@@ -89,6 +90,6 @@ def course(
     say(f"{result}\n")
     if options.csv is not None:
         files.write_text(options.csv, result.to_csv())
-        say(f"All numbers are in {options.csv}")
-    say_kept(opened)
-    say_next((report_command(opened), "its curves, on the page of the run"))
+        say(f"All results are in {options.csv}")
+    say_saved(opened)
+    say_next((report_command(opened), "the curves, in the report of the run"))

@@ -1,4 +1,4 @@
-"""``polariscope data``: what datasets there are and what they look like."""
+"""``polariscope data``: list, describe and preview datasets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TrainingData = Annotated[str, typer.Argument(metavar="DATA", help=SOURCE_HELP)]
 
 
 def dataset_group(source: str) -> Group:
-    """The options of the dataset that a source names; an unknown name is refused."""
+    """Return the options of the dataset that a source names; an unknown name raises an error."""
     from polariscope.data.dataset import family as datasets
     from polariscope.data.sources import source_name
 
@@ -39,16 +39,17 @@ class Wrapping:
     """Variants of the data and their units."""
 
     variants: Annotated[tuple[str, ...], Flag("NAME[:OPTION=VALUE,…]", "--variant", repeated=True)] = ()
-    """A variant of the data, as colour or subset:n=50000,seed=1; can be repeated. See 'polariscope list variants'."""
+    """A variant of the data, for example colour or subset:n=50000,seed=1; can be repeated. See 'polariscope list
+    variants'."""
     standardise: bool = False
-    """Bring every feature of a table to mean 0 and standard deviation 1."""
+    """Scale every feature of a table to mean 0 and standard deviation 1."""
     scale: bool = False
-    """Bring every feature of a table to [0, 1]."""
+    """Scale every feature of a table to [0, 1]."""
     keep_units: bool = False
-    """Train on a table in the units it has, neither centred nor divided by a number."""
+    """Train on a table in its original units, without centring or scaling."""
 
     def apply(self, data: AbstractDataset) -> AbstractDataset:
-        """The dataset with its variants."""
+        """Return the dataset with these variants applied."""
         if not any(dataclasses.astuple(self)):
             return data
         from polariscope.data.chain import apply_variants, shorthands
@@ -56,10 +57,10 @@ class Wrapping:
         shorthands(standardise=self.standardise, scale=self.scale, keep_units=self.keep_units)
         return apply_variants(data, list(self.variants), standardise=self.standardise, scale=self.scale)
 
-    def words(self) -> list[str]:
-        """As it was typed.
+    def flags(self) -> list[str]:
+        """Return the flags for these variants and units.
 
-        >>> Wrapping(("colour",), scale=True).words()
+        >>> Wrapping(("colour",), scale=True).flags()
         ['--variant', 'colour', '--scale']
         """
         typed = [word for name in self.variants for word in ("--variant", name)]
@@ -67,12 +68,12 @@ class Wrapping:
         return [*typed, *(f"--{name.replace('_', '-')}" for name in names)]
 
 
-LOOKED_AT = FlagsOf(Wrapping, without=("keep_units",))
-"""Variants of data that are looked at and not trained on."""
+VARIANT_FLAGS = FlagsOf(Wrapping, without=("keep_units",))
+"""Flags for variants in commands that show data and do not train on them."""
 
 
 def open_source(source: str, options: dict[str, object], wrapping: Wrapping) -> AbstractDataset:
-    """The dataset that a source names, with options and variants as the command line has them."""
+    """Open the dataset that a source names, with the options and variants of the command line."""
     from polariscope.data.sources import parse_source
 
     return wrapping.apply(parse_source(source, options))
@@ -83,14 +84,14 @@ def _open(context: typer.Context, source: str, wrapping: Wrapping) -> AbstractDa
 
 
 def data_flags(context: typer.Context, source: str) -> dict[str, object]:
-    """The options of a dataset among the flags of a command that has no other parts.
+    """Return the options of a dataset from the flags of a command that has no other parts.
 
-    :param context: the context of the call.
-    :param source: the dataset.
+    :param context: context of the call.
+    :param source: name or path of the dataset.
     """
     every = context.command.groups  # type: ignore[attr-defined]
-    own = [flag for parameter in context.command.params for flag in parameter.opts]
-    return assign_flags(context.meta[KEY], [dataset_group(source)], every, own)["data"]
+    own_flags = [flag for parameter in context.command.params for flag in parameter.opts]
+    return assign_flags(context.meta[KEY], [dataset_group(source)], every, own_flags)["data"]
 
 
 @command()
@@ -99,13 +100,13 @@ def list_datasets() -> None:
     from polariscope.cli.console import printer
     from polariscope.data.dataset import family as datasets
 
-    headers = ("dataset", "observations", "factors", "shape", "what it is")
-    shown = TextTable(*headers, numbers=("observations", "factors"), prose=("shape", "what it is"))
+    headers = ("dataset", "observations", "factors", "shape", "description")
+    shown = TextTable(*headers, numbers=("observations", "factors"), prose=("shape", "description"))
     for name in datasets.working():
         summary = datasets.summary(name)
         try:
             data = datasets[name]()
-        except (TypeError, InputError):  # it reads files, so nothing is known before they are there
+        except (TypeError, InputError):  # it reads files, so its size is unknown until there is a path
             shown.add_row(f"{name}:PATH", "–", "–", "–", summary)
             continue
         factors = str(len(data.factor_names))
@@ -113,9 +114,9 @@ def list_datasets() -> None:
     printer().print(shown)
 
 
-@command(FlagCommand, wrapping=LOOKED_AT)
+@command(FlagCommand, wrapping=VARIANT_FLAGS)
 def info(context: typer.Context, name: Source, wrapping: Wrapping) -> None:
-    """Say what a dataset holds: size, shape, factors, options."""
+    """Describe a dataset: size, shape, factors, options."""
     from polariscope.cli.console import printer, say
     from polariscope.cli.facts import say_facts
     from polariscope.data.dataset import family as datasets
@@ -135,7 +136,7 @@ def info(context: typer.Context, name: Source, wrapping: Wrapping) -> None:
     if data.feature_names:
         say(f"Features: {listed(data.feature_names, MAX_NAMED)}")
     if data.choices:
-        say(f"Read so: {'; '.join(data.choices)}.")
+        say(f"How it was read: {'; '.join(data.choices)}.")
     say_facts(data)
     hidden = ("name", "fingerprint", "root_fingerprint", "shape", "variants")
     record = data.describe()
@@ -147,7 +148,7 @@ def info(context: typer.Context, name: Source, wrapping: Wrapping) -> None:
 
         say(f"Variants: {in_words(record['variants'])}")
     say(
-        f"Look at some: polariscope data preview {shlex.join([name, *typed(context.meta[KEY]), *wrapping.words()])}"
+        f"Preview: polariscope data preview {shlex.join([name, *typed(context.meta[KEY]), *wrapping.flags()])}"
     )
 
 
@@ -157,16 +158,16 @@ class PreviewOptions:
     """Options of ``polariscope data preview``."""
 
     out: Annotated[Path, Flag("FILE", default="NAME.png")] | None = None
-    """The PNG file to write."""
+    """PNG file to write."""
     n_samples: Annotated[int, Ge(1), Le(10_000)] = 64
     """Number of observations."""
     seed: int = 0
-    """Seed of their choice."""
+    """Seed of the random choice of observations."""
 
 
-@command(FlagCommand, options=PreviewOptions, wrapping=LOOKED_AT)
+@command(FlagCommand, options=PreviewOptions, wrapping=VARIANT_FLAGS)
 def preview(context: typer.Context, name: Source, options: PreviewOptions, wrapping: Wrapping) -> None:
-    """Draw random images on one sheet; of flat data, a table."""
+    """Draw a sheet of random images, or print a table of flat data."""
     from polariscope.cli.console import printer, say
     from polariscope.cli.preview import statistics_table, write_contact_sheet
 
@@ -177,24 +178,24 @@ def preview(context: typer.Context, name: Source, options: PreviewOptions, wrapp
         say(f"{plural(drawn, 'image')} of {data.name} in {target}")
     elif options.out is not None:
         raise InputError(
-            problem=(Argument("out"), f" is for images, and {data.name} holds flat rows"),
-            remedy="leave it out to see a table",
+            problem=(Argument("out"), f" is for images, and {data.name} contains flat rows"),
+            remedy="leave it out to print a table",
         )
     else:
         printer().print(statistics_table(data, options.n_samples, options.seed))
 
 
 def _names(data: AbstractDataset) -> list[str]:
-    """Names of the variants, the innermost first."""
+    """Return the names of the variants, the innermost first."""
     return [each["name"] for each in data.describe().get("variants", [])]
 
 
 MAX_NAMED = 12
-"""Names of features or classes that are printed."""
+"""Maximum number of features or classes that are printed."""
 
 
 def shape_in_words(data: AbstractDataset) -> str:
-    """The shape of one observation."""
+    """Return the shape of one observation, for people."""
     if len(data.shape) == 1:
         return f"{data.shape[0]} features"
     channels, height, width = data.shape

@@ -1,4 +1,4 @@
-"""``polariscope data fetch`` and ``polariscope data clean``: files of published datasets, and what is kept of them."""
+"""``polariscope data fetch`` and ``polariscope data clean``: download and delete files of datasets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A published dataset: dsprites, mnist …")],
     options: FetchOptions,
 ) -> None:
-    """Download the original files of a dataset; resumes an interrupted download."""
+    """Download the original files of a dataset.
+
+    An interrupted download is resumed.
+    """
     from polariscope.cli.console import as_typed, say
     from polariscope.data.fetch import fetch as fetch_files
     from polariscope.data.sources import original_of
@@ -39,10 +42,10 @@ def fetch(
     to = options.to
     fetched = fetch_files(name, data_flags(context, name), to, lambda text: say(text, errors=True))
     for file in fetched:
-        state = "was there" if file.was_there else "downloaded"
+        state = "already present" if file.was_there else "downloaded"
         say(f"{file.path}: {state}; {file.check}.")
     source = name if to is None else f"{name}:{to}"
-    say(f"Look at it: {as_typed(f'polariscope data info {source}')}")
+    say(f"Inspect the dataset: {as_typed(f'polariscope data info {source}')}")
 
 
 @checked
@@ -51,19 +54,22 @@ class CleanOptions:
     """Options of ``polariscope data clean``."""
 
     originals: bool = False
-    """Delete fetched original files as well."""
+    """Also delete downloaded original files."""
     yes: bool = False
-    """Do not ask."""
+    """Delete without confirmation."""
 
 
 @command(options=CleanOptions)
 def clean(
     options: CleanOptions,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A dataset; none: all datasets.")
+        str | None, typer.Argument(metavar="[NAME]", help="A dataset. By default, all datasets.")
     ] = None,
 ) -> None:
-    """Delete cached images of datasets, unpacked or rendered; they are made again when they are needed."""
+    """Delete cached images of datasets.
+
+    These are unpacked and rendered images. They are created again when they are needed.
+    """
     from polariscope.cli.console import say
     from polariscope.data.cache import cache_folder, cached_files, remove_cached
     from polariscope.data.dataset import family as datasets
@@ -72,7 +78,7 @@ def clean(
         datasets[name]  # refuses unknown names
     files = cached_files(name, options.originals)
     if not files:
-        say(f"Nothing {'' if name is None else f'of {name} '}is kept in {cache_folder()}.")
+        say(f"Nothing {'' if name is None else f'of {name} '}is cached in {cache_folder()}.")
         return
     for each in sorted({file.dataset for file in files}):
         sizes = [file.n_bytes for file in files if file.dataset == each]

@@ -1,4 +1,4 @@
-"""Flags that became commands: the old line is forwarded for one release, with a warning."""
+"""Flags that became commands: the old spelling is forwarded for one release, with a warning."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from polariscope.core.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class Forward:
-    """A flag of a command that is a command now."""
+    """A flag that was replaced by a command."""
 
     command: str
-    """The command that had the flag."""
+    """Command that had the flag."""
     flag: str
     """The flag."""
     to: str
-    """The command that it became."""
+    """Command that replaces it."""
     value: str | None = None
-    """The value of the flag that is forwarded; none: the flag has no value, or any."""
+    """Value of the flag that is forwarded. If None, the flag is forwarded with any value or without a value."""
     becomes: str = ""
-    """The flag of the new command that has its value."""
+    """Flag of the new command that receives the value."""
     last: bool = False
-    """Whether its value becomes the last argument of the new command."""
+    """If True, the value becomes the last argument of the new command."""
     since: str = "0.3"
     """Version of the deprecation."""
 
@@ -37,9 +37,9 @@ class Forward:
         return f"{self.to} {self.becomes}".rstrip()
 
     def apply(self, tokens: list[str]) -> list[str] | None:
-        """Return the arguments of the new command; None if the flag is not there.
+        """Return the arguments of the new command, or None if the flag is absent.
 
-        :param tokens: the arguments of the old command.
+        :param tokens: arguments of the old command.
 
         >>> Forward("size", "--curve", "size-curve", becomes="--latents").apply(["digits", "--curve", "3,6"])
         ['digits', '--latents', '3,6']
@@ -76,13 +76,13 @@ FORWARDS = (
     Forward("study table", "--paper", "study paper"),
     Forward("study table", "--sql", "study sql", last=True),
 )
-"""The flags that became commands."""
+"""All flags that became commands."""
 
 
 def forward(tokens: list[str]) -> tuple[list[str], str]:
-    """Return a line with its deprecated flags forwarded to the commands that they became, and the warning or "".
+    """Replace deprecated flags by the new commands; return the new command line, and a warning or "".
 
-    :param tokens: the line.
+    :param tokens: words of the command line.
 
     >>> forward(["size", "digits", "--compare", "--steps", "400"])[0]
     ['size-compare', 'digits', '--steps', '400']
@@ -98,7 +98,7 @@ def forward(tokens: list[str]) -> tuple[list[str], str]:
     if len(targets) > 1:
         first, second = list(targets.values())[:2]
         raise InputError(
-            problem=f"{first.flag} and {second.flag} ask for different things",
+            problem=f"{first.flag} and {second.flag} cannot be combined",
             remedy=f"use 'polariscope {first.to}' or 'polariscope {second.to}'",
         )
     if not matches:

@@ -1,4 +1,4 @@
-"""``polariscope diagnose``: which latents are active, mixed and passive."""
+"""``polariscope diagnose``: convergence, and the type and use of each latent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import Targets, open_target, say_kept, say_target, say_what_next
-from polariscope.cli.command import Flag, command, given_in
+from polariscope.cli.app import Targets, open_target, say_saved, say_target, suggest_next
+from polariscope.cli.command import Flag, command, explicit_options
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ class DiagnoseOptions:
     details: bool = False
     """Also print all the evidence: dependence, criteria, sensitivity to α."""
     decompose: bool = False
-    """Also split the KL: mutual information, total correlation, the rest."""
+    """Also decompose the KL into mutual information, total correlation and dimension-wise KL."""
     json: Annotated[Path, Flag("FILE")] | None = None
-    """Also write everything to this file."""
+    """Also write all results to this file."""
 
 
 @command(
@@ -45,13 +45,15 @@ def diagnose(
     observations: Observations,
     options: DiagnoseOptions,
 ) -> None:
-    """Print the verdict on a model, and the type and use of each latent.
+    """Show whether a model converged and which latents it uses.
 
-    The first lines are the verdict: has training converged, and how many latents are in use. --details shows all the
-    evidence. Of a run, some observations are encoded, and the diagnosis is cached with the model: the same settings
-    read it again, results of other settings are stored next to it. Each of several runs is diagnosed, and 'polariscope
-    table' puts them side by side. A FILE.npz from any library holds mean and variance (or log_variance), both
-    (sample, latent), and can hold sampled and factors. --decompose uses at most 5000 observations.
+    The first lines are the verdict: whether training has converged, and how many latents are in use. A table with the
+    type and use of each latent follows; --details shows all the evidence. The diagnosis of a run is cached: the same
+    command reads it again, and results with other settings are stored next to it. If there are several runs, each is
+    diagnosed, and 'polariscope table' compares them.
+
+    A FILE.npz from any library contains the arrays mean and variance (or log_variance), both (sample, latent), and
+    optionally sampled and factors. --decompose uses at most 5000 observations.
     """
     from polariscope.cli.console import say
     from polariscope.cli.diagnosis_output import print_regime
@@ -59,7 +61,7 @@ def diagnose(
 
     if options.json is not None:
         files.check_target(options.json, "json")
-    runs = [open_target(target, given_in(context)) for target in targets]
+    runs = [open_target(target, explicit_options(context)) for target in targets]
     records: dict[str, Any] = {}
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
@@ -74,17 +76,17 @@ def diagnose(
             parts["decomposition"] = decomposition.to_dict()
         records[str(target)] = {**regime.to_dict(), **parts}
         if run is not None:
-            say_kept(run)
+            say_saved(run)
     if options.json is not None:
         files.write_json(options.json, records if len(targets) > 1 else records[str(targets[0])])
-        say(f"Everything is in {options.json}")
-    say_what_next(targets, runs)
+        say(f"All results are in {options.json}")
+    suggest_next(targets, runs)
 
 
 def measure(
     target: Path | Run, rule: TypeRule, observations: Observations, *, decompose: bool
 ) -> tuple[Regime, Decomposition | None]:
-    """The diagnosis of a run, cached with it, or of the arrays in a file; and the parts of the rate, if asked for."""
+    """Diagnose a run, with cached results, or the arrays in a file; decompose the KL if ``decompose`` is True."""
     rules = dataclasses.asdict(rule)
     if not isinstance(target, Path):
         where = observations.options()

@@ -1,4 +1,4 @@
-"""A diagnosis on the terminal: the latents in colour, the rest in short."""
+"""Terminal output of a diagnosis: verdict, coloured table of latents, notes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from polariscope.core.text import number
 
 COLOURS = {"active": "bold green", "mixed": "yellow", "passive": "bright_black"}
 BAR = 16  # characters of the longest bar
-REST = 68  # those of a line without it
+REST = 68  # characters of a line without the bar
 
 
 def print_latents(regime: Regime, *, verdict: bool = True) -> None:
     """Print the verdict and the table of latents, the most informative first.
 
     :param regime: the diagnosis.
-    :param verdict: (default True) print the verdict too; False if it was printed just before.
+    :param verdict: (default True) if True, print the verdict above the table.
     """
     if verdict:
         printer().print(Text("\n".join(regime.verdict.lines), style="bold"))
     measure = "effect" if regime.verdict.evidence == "decoder" else "info"
     headers = ("latent", "in use", measure, "type", "KL", "", "E[σ²]", "std μ")
     numbers = ("latent", measure, "KL", "E[σ²]", "std μ")
-    # The kind of a mixed latent may go to a second line.
+    # The type column can wrap: the kind of a mixed latent then goes to a second line.
     shown = TextTable(*headers, numbers=numbers, prose=("type",))
     width = min(BAR, max(3, printer().width - REST))
-    # At least a nat, or the noise of a model without any active latent would look like a landscape.
+    # At least 1 nat: otherwise noise would look like information in a model without active latents.
     largest = max([1.0, *(latent.kl for latent in regime.latents if math.isfinite(latent.kl))])
     for index in regime.order:
         latent, use = regime.latents[index], regime.uses[index]
@@ -50,16 +50,16 @@ def print_latents(regime: Regime, *, verdict: bool = True) -> None:
 
 
 def print_notes(regime: Regime) -> None:
-    """Where the diagnosis should be read with care."""
+    """Print the notes of a diagnosis."""
     for note in regime.notes:
         say(f"Note: {note}")
 
 
 def print_regime(regime: Regime, *, details: bool = False) -> None:
-    """Print the verdict, the latents and the notes; with details all the evidence instead.
+    """Print the verdict, the table of latents and the notes.
 
     :param regime: the diagnosis.
-    :param details: (default False) print all the evidence.
+    :param details: (default False) if True, print all the evidence instead of the notes.
     """
     print_latents(regime)
     if details:
@@ -69,11 +69,11 @@ def print_regime(regime: Regime, *, details: bool = False) -> None:
 
 
 def bar(value: float, largest: float, width: int = BAR) -> str:
-    """A number as a length; the longest bar is the largest finite number.
+    """Return a bar whose length is proportional to a number; infinite values get the longest bar.
 
-    :param value: the number
-    :param largest: that of the longest bar
-    :param width: (default 16) characters of the longest bar
+    :param value: the number.
+    :param largest: the number of the longest bar.
+    :param width: (default 16) characters of the longest bar.
 
     >>> bar(1.0, 2.0), bar(-0.1, 2.0), bar(math.inf, 2.0)
     ('████████', '', '████████████████')

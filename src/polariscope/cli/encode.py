@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from polariscope.cli.app import Targets, open_target
-from polariscope.cli.command import Flag, command, given_in
+from polariscope.cli.command import Flag, command, explicit_options
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
 from polariscope.core.text import plural
@@ -25,21 +25,22 @@ class EncodeOptions:
     """Options of ``polariscope encode`` beyond the observations."""
 
     csv: Annotated[Path, Flag("FILE", default="codes.csv")] = Path("codes.csv")
-    """Table to write: a row for each observation, with its name, and a column for each latent."""
+    """Table to write, with a named row for each observation and a column for each latent."""
     all: bool = False
     """Write every latent, not only those in use."""
     sampled: bool = False
-    """Write one draw from each posterior instead of its mean."""
+    """Write one sample from each posterior instead of its mean."""
 
 
 @command(observations="polariscope.data.observations.Observations", options=EncodeOptions)
 def encode(
     context: typer.Context, targets: Targets, observations: Observations, options: EncodeOptions
 ) -> None:
-    """Write the codes of a run, or of a FILE.npz, to a table: posterior means of the latents in use.
+    """Write the codes of a run or of a FILE.npz to a table.
 
-    Rows have the names of the observations and come in the order of the data with --samples none; otherwise they are
-    a random choice of 10,000. Columns are called latent_3 after the number of the latent.
+    The codes are posterior means of the latents in use. Rows are named after the observations. By default, they are a
+    random choice of 10,000 observations; with --samples none they are all observations in the order of the data.
+    Columns are named after the index of the latent, for example latent_3.
     """
     from polariscope.analysis.code_files import load_codes
     from polariscope.analysis.regime.diagnose import diagnose
@@ -48,11 +49,11 @@ def encode(
 
     if len(targets) > 1:
         raise InputError(
-            problem=(Argument("csv"), f" is one file, and {len(targets)} runs are given"),
-            remedy="give one run",
+            problem=(Argument("csv"), f" is one file, got {len(targets)} runs"),
+            remedy="pass one run",
         )
     files.check_target(options.csv, "csv")
-    run = open_target(targets[0], given_in(context))
+    run = open_target(targets[0], explicit_options(context))
     if run is None:
         codes = load_codes(targets[0], observations.seed)
         regime = diagnose(codes, seed=observations.seed)
@@ -69,15 +70,15 @@ def encode(
         )
     files.write_text(options.csv, codes_as_csv(codes, latents, sampled=options.sampled))
     count = plural(codes.n_samples, "observation")
-    say(f"{count} × {plural(len(latents), 'latent')} are in {options.csv}")
+    say(f"Codes of {count} × {plural(len(latents), 'latent')} are in {options.csv}")
 
 
 def codes_as_csv(codes: Representation, latents: list[int], *, sampled: bool) -> str:
-    """Return codes as CSV, with the name of each observation in front.
+    """Return codes as CSV, with the name of each observation in the first column.
 
     :param codes: the codes.
-    :param latents: the latents that are written.
-    :param sampled: write the draws instead of the means.
+    :param latents: indices of the latents that are written.
+    :param sampled: if True, write samples instead of means.
     """
     import pandas
 

@@ -1,4 +1,4 @@
-"""What ``polariscope data info`` says beyond numbers and factors: room, terms, what to cite."""
+"""Facts about a dataset in ``polariscope data info``: memory, disk space, licence, citation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def say_facts(data: AbstractDataset) -> None:
-    """Print memory, disk, licence, citation and notes of a dataset.
+    """Print memory, disk space, licence, citation and notes of a dataset.
 
     :param data: the dataset.
     """
     from polariscope.core.references import references
 
     footprint = data.footprint()
-    disk = f"disk {file_size(footprint.disk_bytes)}" if footprint.disk_bytes else "no disk"
+    disk = f"disk {file_size(footprint.disk_bytes)}" if footprint.disk_bytes else "no disk space"
     say(f"Memory {file_size(footprint.memory_bytes)}, {disk}. {footprint.words}")
     if data.note:
         say(f"Note: {data.note.rstrip('.')}.")

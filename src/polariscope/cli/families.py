@@ -1,4 +1,4 @@
-"""``polariscope list``: what there is to choose from."""
+"""``polariscope list``: families, their members and options."""
 
 from __future__ import annotations
 
@@ -20,27 +20,29 @@ FAMILIES = tuple(importlib.import_module("polariscope")._FAMILIES)
 """Names of the families."""
 IN_PYTHON = {
     "variants": 'In Python: polariscope.load_dataset("sprites", variants=["colour", {"name": "subset", "n": 50_000}]), '
-    "or polariscope.apply_variants(data, …). polariscope train, size and data take --variant subset:n=50000,seed=1.",
-    "metrics": 'In Python: polariscope.metrics["dci"](codes, factors, n_trees=50). polariscope score takes a variant '
-    "after a colon, dci:lasso, and other options as --set dci.n_trees=50.",
-    "similarity": 'In Python: polariscope.similarity["cka-rbf"](x, y, bandwidth=0.4). polariscope compare takes '
-    "options as --set cka-rbf.bandwidth=0.4.",
-    "dimension": 'In Python: polariscope.dimension["mle"](x, k=20). polariscope size --method id --dimension mle takes '
-    "options as --set mle.k=20.",
-    "workers": 'In Python: study.run(on="ray", address="auto"). polariscope study run takes --on ray and options as '
+    "or polariscope.apply_variants(data, …). With polariscope train, size and data: --variant subset:n=50000,seed=1.",
+    "metrics": 'In Python: polariscope.metrics["dci"](codes, factors, n_trees=50). With polariscope score: a variant '
+    "after a colon, dci:lasso, and other options with --set dci.n_trees=50.",
+    "similarity": 'In Python: polariscope.similarity["cka-rbf"](x, y, bandwidth=0.4). With polariscope compare: '
+    "--set cka-rbf.bandwidth=0.4.",
+    "dimension": 'In Python: polariscope.dimension["mle"](x, k=20). With polariscope size --method id --dimension mle: '
+    "--set mle.k=20.",
+    "workers": 'In Python: study.run(on="ray", address="auto"). With polariscope study run: --on ray '
     "--set ray.address=auto.",
 }
-"""Families whose options are arguments of functions, not flags."""
+"""Usage of the families whose options are arguments of functions, not flags."""
 
 
 @command()
 def list_family(
     family: Annotated[
         str | None,
-        typer.Argument(help=f"One of {', '.join(FAMILIES)}; none: the names of all.", metavar="[FAMILY]"),
+        typer.Argument(
+            help=f"One of {', '.join(FAMILIES)}. By default, all names are listed.", metavar="[FAMILY]"
+        ),
     ] = None,
     name: Annotated[
-        str | None, typer.Argument(help="A member, to be explained with its options.", metavar="[NAME]")
+        str | None, typer.Argument(help="A member to explain, with its options.", metavar="[NAME]")
     ] = None,
 ) -> None:
     """List the members of a family, or explain one."""
@@ -50,7 +52,7 @@ def list_family(
     if family is None:
         overview = TextTable("family", "members", prose=("members",))
         for each in FAMILIES:
-            overview.add_row(each, ", ".join(read_family(each)) or "nothing yet")
+            overview.add_row(each, ", ".join(read_family(each)) or "no members yet")
         printer().print(overview)
         return
     if family not in FAMILIES:
@@ -58,7 +60,7 @@ def list_family(
     members = read_family(family)
     if name is not None:
         if name in members and not members[name].is_open:
-            open_family(family)[name]  # the user asks for this plug-in, so it is imported
+            open_family(family)[name]  # plug-ins are imported only when the user names one
             members = read_family(family)
         explain_member(members, name, flags=family not in IN_PYTHON)
     elif len(members):
@@ -66,20 +68,24 @@ def list_family(
         if family in IN_PYTHON:
             say(IN_PYTHON[family])
     else:
-        say(f"There is nothing in {family} yet.")
+        say(f"{family} has no members yet.")
 
 
 def open_family(name: str) -> Family:
-    """The registry of a family by its public name."""
+    """Return the registry of a family by its public name."""
     return getattr(importlib.import_module("polariscope"), name)
 
 
 def table_of(members: Catalogue, flags: bool = True) -> TextTable:
-    """Each member with its summary, and a line for each of its options: a flag, or the name of an argument."""
+    """Return a table of the members with their summaries, and a row for each option.
+
+    :param members: the family.
+    :param flags: (default True) if True, options are spelled as flags, otherwise as arguments.
+    """
     from polariscope.cli.command import explain, show_default
     from polariscope.cli.flags import group_of, show_flag
 
-    shown = TextTable(members.noun, "option", "default", "what it is", prose=("what it is",))
+    shown = TextTable(members.noun, "option", "default", "description", prose=("description",))
     for member in members.values():
         shown.add_row(member.name, "", "", member.summary)
         for option in group_of(members.noun, members, member.name).options.values():
@@ -89,7 +95,7 @@ def table_of(members: Catalogue, flags: bool = True) -> TextTable:
 
 
 def explain_member(members: Catalogue, name: str, flags: bool) -> None:
-    """The docstring of a member, and each of its options with type, default and what it is for."""
+    """Print the docstring of a member, and each of its options with type, default and description."""
     from polariscope.cli.command import show_default
     from polariscope.cli.console import printer, say
     from polariscope.cli.flags import show_flag
@@ -108,7 +114,7 @@ def explain_member(members: Catalogue, name: str, flags: bool) -> None:
     if not options:
         say("\nIt has no options.")
         return
-    shown = TextTable("option", "type", "default", "what it is", prose=("type", "what it is"))
+    shown = TextTable("option", "type", "default", "description", prose=("type", "description"))
     for option in options.values():
         spelled = show_flag(option) if flags else option.name
         shown.add_row(spelled, describe(option.annotation), show_default(option), option.help)

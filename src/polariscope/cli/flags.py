@@ -1,8 +1,8 @@
-"""Options of concepts as flags: every field of a dataset, objective, net … is a flag by the same name.
+"""Options of parts as flags: every field of a dataset, objective, net … is a flag of the same name.
 
-Which flags there are depends on the concepts chosen on the same line. They are taken off the line before it is parsed,
-and given to the chosen parts afterwards, so only these are opened. The options of all parts are read, from their files,
-for help and for the message about a flag that no chosen part has.
+The available flags depend on the parts selected on the same command line. Such flags are removed from the line before
+it is parsed, and assigned to the selected parts afterwards. Therefore only these are imported. For the help, and for
+messages about unknown flags, the options of all parts are read from their files.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from typing import Any
 
 import typer
 
-from polariscope.cli.command import HELP_ALL, RecordCommand, explain, show_default, spelling
+from polariscope.cli.command import HELP_ALL, RecordCommand, default_note, explain, spelling
 from polariscope.core.errors import Argument, Call, Either, InputError, Piece, Spelling, Text
 from polariscope.core.option_values import is_switch, show
 from polariscope.core.options import Option, check_options, options_of, route
 from polariscope.core.registry import Family
 
 KEY = "polariscope.flags"
-"""Key of the context under which the flags of parts are, as they were typed."""
+"""Key of the context's metadata for the flags of parts, as they were typed."""
 NO_VALUE = object()  # a flag at the end of the line, or before another flag
-WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
+SWITCH_VALUES = {"true": True, "yes": True, "false": False, "no": False, "none": None}
 DEFERS = {"data": ("training",)}
-"""What training shares with the data, the seed, is training's."""
+"""Parts that leave a shared option to other parts: --seed is the seed of training, not of the data."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The options of one concept."""
+    """The options of one part: a dataset, an objective, the training …"""
 
     part: str
-    """What kind of concept it is: data, training, objective, net …"""
+    """Kind of the part: data, training, objective, net …"""
     name: str
-    """Which one; empty for training."""
+    """Name of the member; empty for training."""
     concept: Any
-    """The dataclass or function whose options they are."""
+    """Dataclass or function that has the options."""
     without: Collection[str] = ()
-    """Options that are not flags here."""
+    """Options that are not flags."""
     called: str = ""
-    """How messages call the concept; by default its part and name."""
+    """Name in messages; by default the kind and the name."""
 
     @property
     def options(self) -> dict[str, Option]:
@@ -55,39 +55,40 @@ class Group:
 
     @property
     def owner(self) -> str:
-        """How messages call the concept."""
+        """Name in messages."""
         return self.called or (f"{self.part} {self.name!r}" if self.name else self.part)
 
     @property
     def flags(self) -> dict[str, str]:
-        """The option behind each flag."""
+        """Option name for each flag."""
         return {spelling(name): name for name in self.options}
 
     @property
     def flags_with_part(self) -> dict[str, str]:
-        """The same with the part in front, which is never ambiguous."""
+        """Option name for each flag with the part as a prefix, which is never ambiguous."""
         return {f"--{self.part}{flag[1:]}": name for flag, name in self.flags.items()}
 
     def has(self, flag: str) -> bool:
-        """Whether a flag, or the off form of a switch, is an option of the concept."""
+        """Return whether a flag, or the ``--no-`` form of a switch, belongs to this part."""
         on = f"--{flag.removeprefix('--no-')}" if flag.startswith("--no-") else flag
         return any(each in known for each in (flag, on) for known in (self.flags, self.flags_with_part))
 
 
 Groups = Callable[[], Iterable[Group]]
-"""Opens the options of every concept that could be chosen."""
+"""Function that reads the options of every part that can be selected."""
 
 
 class Flags(Spelling):
-    """How the command line writes arguments: ``--net mlp``.
+    """Spelling of arguments as flags in messages: ``--net mlp``.
 
-    An argument that the called command has no flag for, as an array in a file, is spelled as it is.
+    An argument without a flag, for example an array in a file, is not changed.
 
-    :param flags: The flags of the command that was called.
-    :param more: (default none) Opens further flags of the command, those of the parts it could have.
-    :param advised: (default none) Opens flags of other commands that advice can name: "train with
+    :param flags: flags of the called command.
+    :param more: (default none) function that returns further flags of the command, those of all its parts.
+    :param advised: (default none) function that returns flags of other commands that advice can mention: "train with
         ``--keep-checkpoints all``".
-    :param parts: (default none) Opens the flags of options with their part in front, ``prior_scale``.
+    :param parts: (default none) function that returns the flags of options whose names include the part:
+        ``prior_scale``.
     """
 
     def __init__(
@@ -101,16 +102,16 @@ class Flags(Spelling):
         self.more, self.advised, self.parts = more, advised, parts
 
     def name(self, name: str) -> str:
-        """The flag, where there is one.
+        """Return the flag of an argument, or its name if there is no flag.
 
         >>> Flags(["--alpha"]).name("alpha"), Flags(["--alpha"]).name("variance")
         ('--alpha', 'variance')
         """
         return self._find(name, (lambda: self.flags, self.more)) or self.parts().get(name, name)
 
-    def _find(self, name: str, places: Iterable[Callable[[], Collection[str]]]) -> str | None:
-        """The flag of a name in the first place that has it; later places are not opened."""
-        for read in places:
+    def _find(self, name: str, sources: Iterable[Callable[[], Collection[str]]]) -> str | None:
+        """Return the flag from the first source that has it; later sources are not read, since that is slow."""
+        for read in sources:
             flags = read()
             for form in _forms(name):
                 if form in flags:
@@ -118,7 +119,7 @@ class Flags(Spelling):
         return None
 
     def setting(self, name: str, value: object) -> str:
-        """The flag with its value.
+        """Return the flag with its value.
 
         >>> Flags(["--net", "--samples", "--quiet"]).setting("net", "mlp")
         '--net mlp'
@@ -133,38 +134,38 @@ class Flags(Spelling):
         if isinstance(value, bool):
             return flag if value else f"--no-{flag[2:]}"
         shown = show(value)
-        return f"{flag} {shown if '…' in shown else shlex.quote(shown)}"  # …: what the reader fills in
+        return f"{flag} {shown if '…' in shown else shlex.quote(shown)}"  # …: a placeholder
 
     def call(self, call: Call) -> str:
-        """The command of that name."""
+        """Return the command line for a call."""
         settings = (f"{spelling(name)} {shlex.quote(str(value))}" for name, value in call.settings.items())
         return f"'{' '.join(['polariscope', call.name, *map(str.upper, call.places), *settings])}'"
 
     def either(self, advice: Either) -> Text:
-        """What a command can do about it."""
+        """Return the advice for users of the command line."""
         return advice.command
 
 
 def _forms(name: str) -> tuple[str, str]:
-    """The flag of a name, and the one of a number of things: ``--samples`` for n_samples."""
+    """Return the two possible flags of a name: ``--n-samples`` and ``--samples`` for n_samples."""
     return spelling(name), spelling(name.removeprefix("n_"))
 
 
 def group_of(part: str, family: Mapping[str, Any], name: str) -> Group:
-    """The options of one concept; where its files are is said in the source, NAME:PATH.
+    """Return the options of one part, except ``path``, which is written in the source: NAME:PATH.
 
-    :param part: what the command calls it: data, objective …
-    :param family: the concept's family, which opens the concept, or its catalogue, which does not.
-    :param name: its name; an unknown one is refused.
+    :param part: kind of the part: data, objective …
+    :param family: its family, which imports the member, or its catalogue, which does not.
+    :param name: name of the member; an unknown name raises an error.
     """
     return Group(part, name, family[name], without=("path",))
 
 
 def groups_of(part: str, family: str) -> list[Group]:
-    """The options of every concept of a family, read from their files and not opened.
+    """Return the options of every member of a family, read from their files without importing them.
 
-    :param part: what the command calls them.
-    :param family: the family's public name: objectives.
+    :param part: kind of the part: objective.
+    :param family: public name of the family: objectives.
     """
     from polariscope.core.catalogue import read_family
 
@@ -173,16 +174,16 @@ def groups_of(part: str, family: str) -> list[Group]:
 
 
 def show_flag(option: Option, flag: str | None = None) -> str:
-    """A flag, with its off form where it is a switch."""
+    """Return a flag, with its ``--no-`` form if it is a switch."""
     flag = flag or spelling(option.name)
     return f"{flag} / --no-{flag[2:]}" if is_switch(option.annotation) else flag
 
 
 class FlagCommand(RecordCommand):
-    """A command whose flags beyond its own are options of concepts, by default those of the datasets."""
+    """A command that also has the options of parts as flags, by default those of the datasets."""
 
     def groups(self) -> list[Group]:
-        """The options that may be given, those of every concept that could be chosen."""
+        """Return the options of every part that can be selected."""
         return groups_of("data", "datasets")
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -196,10 +197,13 @@ class FlagCommand(RecordCommand):
             for parameter in parameters
             for flag in (*parameter.opts, *parameter.secondary_opts)
         }
-        n_places = sum(parameter.param_type_name == "argument" for parameter in parameters)
+        n_positional = sum(parameter.param_type_name == "argument" for parameter in parameters)
         rest, flags = split_line(args, declared)
-        if n_words(rest, declared) < n_places and any(isinstance(value, str) for value in flags.values()):
-            # The word after a switch, "--exact gaussian", can be an argument: which flags are switches must be known.
+        if n_positional_in(rest, declared) < n_positional and any(
+            isinstance(value, str) for value in flags.values()
+        ):
+            # The word after a switch can be an argument ("--exact gaussian"). Finding the switches is slow, so it is
+            # done only if an argument is missing.
             rest, flags = split_line(args, declared, self._switches())
         ctx.meta[KEY] = flags
         return super().parse_args(ctx, rest)
@@ -214,31 +218,32 @@ class FlagCommand(RecordCommand):
         }
 
     def shown_flags(self, group: Group) -> dict[str, str]:
-        """How the help spells the options of a group."""
+        """Return the flags of a group as the help spells them."""
         return group.flags
 
     def sections(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-        """The flags used most in one list; with ``--help-all`` every flag, those of each concept under its name."""
+        """Return the common flags in one list; with ``--help-all``, all flags, grouped by part."""
         every = HELP_ALL in ctx.meta or not self.common
         sections = super().sections(ctx)
-        own = sections["Options"]
+        own_rows = sections["Options"]
         if self.common:
-            own.insert(
-                len(own) - 1, (HELP_ALL, "Show every option, also those of each part that can be chosen.")
+            own_rows.insert(
+                len(own_rows) - 1,
+                (HELP_ALL, "Show all options, including those of all parts."),
             )
         groups = {
             f"Options of {group.title}": self._rows(group, every) for group in self.groups() if group.options
         }
         if every:
             return {**sections, **groups}
-        own[-2:-2] = [row for rows in groups.values() for row in rows]
+        own_rows[-2:-2] = [row for rows in groups.values() for row in rows]
         return sections
 
     def _rows(self, group: Group, every: bool) -> list[tuple[str, str]]:
-        """The flags of a group with what they mean: every one, or those used most."""
+        """Return the flags of a group with their help: all of them, or the common ones."""
         about = "" if every or not group.name else f"With {group.title}: "
         return [
-            (show_flag(option, flag), f"{about}{explain(option)} [{show_default(option)}]".strip())
+            (show_flag(option, flag), f"{about}{explain(option)}{default_note(option)}".strip())
             for flag, name in self.shown_flags(group).items()
             for option in [group.options[name]]
             if every or flag in self.common.get(group.title, ())
@@ -248,13 +253,13 @@ class FlagCommand(RecordCommand):
 def split_line(
     args: Iterable[str], declared: Mapping[str, bool], switches: Collection[str] = ()
 ) -> tuple[list[str], dict[str, Any]]:
-    """Split a line into what the command declares itself and the flags of concepts, with their values as text.
+    """Split a command line into the command's own arguments and flags, and the flags of parts with their values.
 
-    A flag that is followed by a word takes it for its value, unless it is known to be a switch.
+    The word after a flag is its value, unless the flag is known to be a switch.
 
-    :param args: the words of the line.
+    :param args: words of the command line.
     :param declared: the command's own flags, and whether each is a switch.
-    :param switches: (default none) flags of concepts that are known to be switches.
+    :param switches: (default none) flags of parts that are known to be switches.
     """
     rest: list[str] = []
     flags: dict[str, Any] = {}
@@ -275,15 +280,15 @@ def split_line(
         else:
             is_off = f"--{flag.removeprefix('--no-')}" in switches
             has_value = bool(queue) and not queue[0].startswith("--") and not is_off
-            has_value = has_value and (flag not in switches or queue[0].lower() in WORDS)
+            has_value = has_value and (flag not in switches or queue[0].lower() in SWITCH_VALUES)
             flags[flag] = queue.pop(0) if has_value else NO_VALUE
     return rest, flags
 
 
-def n_words(rest: Iterable[str], declared: Mapping[str, bool]) -> int:
-    """How many positional arguments there are among what a command declares itself.
+def n_positional_in(rest: Iterable[str], declared: Mapping[str, bool]) -> int:
+    """Return the number of positional arguments among a command's own arguments and flags.
 
-    >>> n_words(["--out", "run", "digits", "--quiet"], {"--out": False, "--quiet": True})
+    >>> n_positional_in(["--out", "run", "digits", "--quiet"], {"--out": False, "--quiet": True})
     1
     """
     tokens = iter(rest)
@@ -299,7 +304,7 @@ def n_words(rest: Iterable[str], declared: Mapping[str, bool]) -> int:
 
 
 def typed(flags: Mapping[str, object]) -> list[str]:
-    """Flags of concepts as they would be typed again.
+    """Return flags and their values as words of a command line.
 
     >>> typed({"--image-size": "32", "--no-exact": NO_VALUE})
     ['--image-size', '32', '--no-exact']
@@ -313,28 +318,28 @@ def typed(flags: Mapping[str, object]) -> list[str]:
 
 def assign_flags(
     flags: Mapping[str, object],
-    chosen: Iterable[Group],
+    selected: Iterable[Group],
     every: Groups,
-    own: Iterable[str] = (),
+    own_flags: Iterable[str] = (),
     defers: Mapping[str, Collection[str]] = DEFERS,
     related: Callable[[str], Collection[str]] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Give each flag to the chosen part that has the option, check its value, and refuse other flags.
+    """Assign each flag to the selected part that has the option, check its value, and refuse unknown flags.
 
-    :param flags: the flags of parts, as they were typed.
-    :param chosen: the parts.
-    :param every: opens the parts that could be chosen, for the message about a flag that no chosen part has.
-    :param own: (default none) the command's own flags, for suggestions only.
-    :param defers: (default: data to training) parts that leave an option to others which have it too.
-    :param related: (default none) finds related commands that have a flag, for the message.
+    :param flags: flags of parts, as they were typed.
+    :param selected: the selected parts.
+    :param every: function that reads all parts, for the message about a flag that no selected part has.
+    :param own_flags: (default none) the command's own flags, for suggestions.
+    :param defers: (default: data to training) parts that leave a shared option to other parts.
+    :param related: (default none) function that returns related commands with a flag, for the message.
     """
-    chosen = list(chosen)
+    selected = list(selected)
 
     def refusal(flag: str) -> InputError:
-        return _refusal(flag, chosen, every, own, related(flag) if related else ())
+        return _refusal(flag, selected, every, own_flags, related(flag) if related else ())
 
-    known: dict[str, dict[str, Group]] = {group.part: {} for group in chosen}
-    for group in chosen:
+    known: dict[str, dict[str, Group]] = {group.part: {} for group in selected}
+    for group in selected:
         known[group.part] |= {name: group for name in group.options if name not in known[group.part]}
     keys = {_key(flag): flag for flag in flags}
     off = {key: key.removeprefix("no_") for key in keys if key.startswith("no_") and not _homes(key, known)}
@@ -352,20 +357,20 @@ def assign_flags(
         value = flags[flag]
         if is_switch(group.options[name].annotation):
             value = _as_switch(value, is_off=key in off)
-        elif key in off:  # not refusal(flag): the part is chosen, and only the "no" is wrong
+        elif key in off:  # not refusal(flag): a selected part has the option, and only the "no" is wrong
             raise InputError(problem=f"no option {flag}", remedy=f"did you mean {spelling(off[key])}?")
         elif value is NO_VALUE:
-            raise InputError(problem=f"{flag} needs a value: {flag} VALUE")
+            raise InputError(problem=f"{flag} requires a value: {flag} VALUE")
         assigned[part] |= check_part(group, {name: value}, key)
     return assigned
 
 
 def check_part(group: Group, values: Mapping[str, object], key: str) -> dict[str, Any]:
-    """Check values of a part's options; messages name them as they were typed.
+    """Check the value of a part's option; messages name the option as it was typed.
 
     :param group: the part.
     :param values: one value by name.
-    :param key: the option as it was given, with its part in front or without.
+    :param key: the option as it was typed, with or without its part as a prefix.
     """
     try:
         return check_options(group.owner, group.concept, values, partial=True)
@@ -374,12 +379,12 @@ def check_part(group: Group, values: Mapping[str, object], key: str) -> dict[str
 
 
 def _key(flag: str) -> str:
-    """The option behind a flag, with its part in front or without."""
+    """Return the option of a flag, with its part as a prefix if the flag has it."""
     return "n_latents" if flag == "--latents" else flag[2:].replace("-", "_")
 
 
 def _flag(key: str, keys: Mapping[str, str], off: Mapping[str, str]) -> str:
-    """The flag that was typed for a name."""
+    """Return the flag that was typed for a name."""
     return keys[key] if key in keys else next(keys[typed] for typed, name in off.items() if name == key)
 
 
@@ -388,14 +393,14 @@ def _homes(key: str, known: Mapping[str, Collection[str]]) -> list[str]:
 
 
 def _as_switch(value: object, *, is_off: bool) -> object:
-    """The value of a switch; a text that is neither yes nor no stays, and is refused by its type."""
+    """Return the value of a switch; other text than yes or no is returned, and its type check refuses it."""
     if value is NO_VALUE:
         return not is_off
-    return WORDS.get(value.lower(), value) if isinstance(value, str) and not is_off else value
+    return SWITCH_VALUES.get(value.lower(), value) if isinstance(value, str) and not is_off else value
 
 
 def _refusal(
-    flag: str, chosen: list[Group], every: Groups, own: Iterable[str], related: Collection[str]
+    flag: str, selected: list[Group], every: Groups, own_flags: Iterable[str], related: Collection[str]
 ) -> InputError:
     if related:
         commands = " and ".join(f"'polariscope {name}'" for name in related)
@@ -405,32 +410,32 @@ def _refusal(
     elsewhere = [group for group in every() if group.has(flag)]
     if elsewhere:
         homes = " and ".join(group.title for group in elsewhere)
-        here = ", ".join(group.title for group in chosen if group.name)
+        here = ", ".join(group.title for group in selected if group.name)
         parts = [Argument(group.part, group.name) for group in elsewhere if group.part != "data"]
         add: list[Piece] = [piece for part in parts for piece in (" or ", part)]
         return InputError(
-            problem=f"no option {flag} here: it belongs to {homes}, and the parts chosen are {here}",
+            problem=f"no option {flag} here: it belongs to {homes}, and the selected parts are {here}",
             remedy=("add ", *add[1:], f", or leave {flag} out") if parts else f"leave {flag} out",
         )
-    flags = [*own, *(known for group in chosen for known in group.flags)]
-    # An option of a part that was not chosen is suggested too, with its part: --bta is --beta of objective beta.
+    flags = [*own_flags, *(known for group in selected for known in group.flags)]
+    # Options of parts that are not selected are suggested too, with their part: --bta is --beta of objective beta.
     others: dict[str, str] = {}
     for group in every():
         for known in group.flags:
             if known not in flags and (known not in others or known == f"--{group.name}"):
-                others[known] = group.title  # --beta is rather the option of objective beta than of another
+                others[known] = (
+                    group.title
+                )  # --beta is more likely that of objective beta than of another part
     nearest = [known for known in flags if _initials(known) == flag.removeprefix("--")]  # --lr
     nearest = nearest or difflib.get_close_matches(flag, [*flags, *others], n=1)
     if not nearest:
-        return InputError(
-            problem=f"no option {flag}", remedy=(Argument("help_all"), " lists those there are")
-        )
+        return InputError(problem=f"no option {flag}", remedy=(Argument("help_all"), " lists all options"))
     home = f", an option of {others[nearest[0]]}" if nearest[0] in others else ""
     return InputError(problem=f"no option {flag}", remedy=f"did you mean {nearest[0]}{home}?")
 
 
 def read_settings(family: Family, tokens: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The options of members given as ``NAME.OPTION=VALUE``, checked, by member.
+    """Return the checked options of members from ``NAME.OPTION=VALUE``, by member.
 
     >>> from polariscope.analysis.metrics import family as metrics
     >>> read_settings(metrics, ["mig.n_bins=10", "dci.n_trees=50", "mig.n_samples=500"])
@@ -448,7 +453,7 @@ def read_settings(family: Family, tokens: Iterable[str]) -> dict[str, dict[str, 
 
 
 def _checked(family: Family, name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Options of one member, checked; messages name them as they were typed."""
+    """Return the checked options of one member; messages name them as they were typed."""
     try:
         return check_options(f"{family.noun} {name!r}", family[name], options)
     except InputError as error:

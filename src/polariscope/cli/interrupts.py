@@ -1,4 +1,4 @@
-"""Ctrl-C while a command runs."""
+"""Handling of Ctrl-C while a command runs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 
 class StoppedError(Exception):
-    """Ctrl-C while a command ran."""
+    """The user pressed Ctrl-C while a command was running."""
 
 
 @contextlib.contextmanager
 def noting_interrupts(interrupts: list[int]) -> Iterator[None]:
-    """Inside, Ctrl-C raises KeyboardInterrupt as usual, and is noted.
+    """Record Ctrl-C in a list; it still raises KeyboardInterrupt.
 
-    :param interrupts: the signals so far.
+    :param interrupts: signals received so far.
     """
 
     def note(number: int, _: object) -> None:

@@ -1,4 +1,4 @@
-"""``polariscope manipulate``: data on which variational autoencoders entangle."""
+"""``polariscope manipulate``: modify a dataset so that variational autoencoders learn entangled latents."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ManipulateOptions:
     out: Annotated[Path, Flag("FOLDER")] = Path("manipulated")
     """Folder of the manipulation."""
     metric: str = "mig"
-    """Ranks the runs; one of 'polariscope list metrics', udr included."""
+    """Metric that ranks the runs; see 'polariscope list metrics'. udr is supported too."""
     ensemble: Annotated[int, Ge(1)] = 1
-    """Models on each side."""
+    """Number of entangled and of disentangled models."""
     entangled: Annotated[tuple[Path, ...], Flag("RUN", repeated=True)] = ()
-    """An entangled run, instead of the lowest score; can be repeated."""
+    """An entangled run, instead of the run with the lowest score; can be repeated."""
     disentangled: Annotated[tuple[Path, ...], Flag("RUN", repeated=True)] = ()
-    """A disentangled run, instead of the highest score; can be repeated."""
+    """A disentangled run, instead of the run with the highest score; can be repeated."""
     quiet: bool = False
     """Print only the folder."""
 
@@ -54,15 +54,16 @@ def manipulate(
     compute: Compute,
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="RUN…", help="Finished runs on the same data, to choose from."),
+        typer.Argument(metavar="RUN…", help="Finished runs on the same data, to select the models from."),
     ] = None,
 ) -> None:
-    """Make data on which variational autoencoders entangle (zietlow2022 ch. 4).
+    """Modify a dataset so that VAEs learn entangled latents.
 
-    The RUN with the lowest score is the entangled model, the one with the highest score the disentangled one. The data
-    are then changed by at most --epsilon, to make them easy to reconstruct from the codes of the first and hard from
-    those of the second. The folder stands for the changed data: --variant manipulated:FOLDER. The same command resumes
-    an interrupted manipulation.
+    The method is that of zietlow2022 ch. 4. The RUN with the lowest score is the entangled model, and the RUN with the
+    highest score is the disentangled one. Every value of the data is changed by at most --epsilon. The change
+    makes the data easy to reconstruct from the codes of the first model and hard to reconstruct from those of the
+    second. To use the modified data, pass --variant manipulated:FOLDER to other commands. Run the same command again to
+    resume an interrupted manipulation.
     """
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.manipulation.manipulate import manipulate as make
@@ -95,22 +96,22 @@ def manipulate(
         return
     for sentence in made.in_words():
         say(sentence)
-    say(f"The manipulation is in {out}; what it does is on the page {page}")
+    say(f"The manipulation is in {out}. The page {page} shows its effect.")
     data = RunFolder(out).settings["data"]
     say_next(
         (
             f"polariscope train {_typed(data)} --variant manipulated:{quoted(out)}",
-            "a model of manipulated data",
+            "train on the modified data",
         ),
         (
             f"polariscope train {_typed(data)} --variant pixel-noise:epsilon={attack.epsilon:g}",
-            "the control: as much noise",
+            "control: random noise of the same size",
         ),
     )
 
 
 def _typed(record: dict[str, Any]) -> str:
-    """A dataset as the command line has it, with the options that are not the defaults; variants come after."""
+    """Return the source and flags of a dataset, with the options that differ from the defaults, without variants."""
     from polariscope.core.options import options_of
     from polariscope.data.dataset import family
 
@@ -128,7 +129,7 @@ def _typed(record: dict[str, Any]) -> str:
 
 
 class _AttackProgress:
-    """Says that it begins or goes on, then how the losses go; silent when nothing is left to do."""
+    """Printed progress of a manipulation; nothing is printed if it is already finished."""
 
     def __init__(self, out: Path, steps: int, shown_until: ExitStack, quiet: bool) -> None:
         self.out, self.steps, self.shown_until, self.quiet = out, steps, shown_until, quiet
@@ -145,7 +146,7 @@ class _AttackProgress:
             from polariscope.training.listeners import ProgressLine
 
             what = f"resuming from step {step - 1}" if step > 1 else "attacking"
-            # While it trains, PyTorch's number of threads is that of the attack.
+            # Valid only here: PyTorch's number of threads is set for the duration of the attack.
             say(f"{self.out}: {what} with {plural(torch.get_num_threads(), 'thread')}", errors=True)
             self.line = self.shown_until.enter_context(ProgressLine(self.steps, describe_line=in_words))
         self.line(step, line)

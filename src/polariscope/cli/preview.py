@@ -1,4 +1,4 @@
-"""A look at a dataset: images on one sheet, flat rows in a table."""
+"""Preview of a dataset: a sheet of images, or a table of flat rows."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from PIL import Image
 
 GAP = 2  # pixels between images
-GREY = 96  # of the gaps: neither the black nor the white of a sprite
+GREY = 96  # value of the gaps, which differs from the black and white of sprites
 ROWS = 5
 FEATURES = 40
-LARGEST = 8192  # pixels a side
+MAX_SIDE = 8192  # pixels
 
 
 def draw(data: AbstractDataset, n_samples: int, seed: int) -> Int[np.ndarray, " sample"]:
-    """Indices of observations drawn without replacement; all of them when there are fewer."""
+    """Return the indices of observations drawn without replacement; all of them if there are not enough."""
     return generator(seed, "preview").choice(len(data), size=min(n_samples, len(data)), replace=False)
 
 
 def write_contact_sheet(file: Path, data: AbstractDataset, n_samples: int, seed: int) -> int:
-    """Write a PNG with ``n_samples`` random images in a square; returns how many there are."""
+    """Write a PNG file with ``n_samples`` random images in a square, and return their number."""
     if file.suffix.lower() != ".png":
         raise InputError("out", "end in .png", got=file)
     files.check_target(file, "out")
     indices = draw(data, n_samples, seed)
     side = math.ceil(math.sqrt(len(indices))) * (max(data.shape[1:]) + GAP)
-    if side > LARGEST:
+    if side > MAX_SIDE:
         raise InputError(
             "samples",
-            f"give a sheet of at most {LARGEST} pixels a side",
+            f"give a sheet of at most {MAX_SIDE} pixels a side",
             got=f"{n_samples}, which makes {side}",
             remedy="draw fewer",
         )
@@ -50,12 +50,12 @@ def write_contact_sheet(file: Path, data: AbstractDataset, n_samples: int, seed:
 
 
 def contact_sheet(images: UInt8[np.ndarray, "sample channel height width"]) -> Image.Image:
-    """Images row by row on a sheet that is about as wide as it is high, enlarged when they are tiny."""
+    """Return a roughly square sheet of images, enlarged if it is small."""
     from PIL import Image
 
     count, channels, height, width = images.shape
     if channels not in (1, 3):
-        raise InputError(problem="a picture needs images of 1 or 3 channels", got=channels)
+        raise InputError(problem="a sheet requires images with 1 or 3 channels", got=channels)
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
     sheet = np.full(
@@ -71,7 +71,7 @@ def contact_sheet(images: UInt8[np.ndarray, "sample channel height width"]) -> I
 
 
 def statistics_table(data: AbstractDataset, n_samples: int, seed: int) -> TextTable:
-    """Mean, spread and range of each feature over ``n_samples`` random rows, and the first rows."""
+    """Return a table with mean, deviation and range of each feature over random rows, and with the first rows."""
     values = data.values(draw(data, n_samples, seed)).astype(np.float64)
     first = data.values(np.arange(min(ROWS, len(data))))
     n_features = data.shape[0]

@@ -1,4 +1,4 @@
-"""``polariscope report``: everything about a run on one page."""
+"""``polariscope report``: all results of a run on one page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polariscope.cli.app import Targets, open_target
-from polariscope.cli.command import Flag, FlagsOf, command, given_in
+from polariscope.cli.command import Flag, FlagsOf, command, explicit_options
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
 from polariscope.core.text import file_size
@@ -25,13 +25,15 @@ class ReportOptions:
     """Options of ``polariscope report`` beyond the rule and the observations."""
 
     show: Annotated[tuple[str, ...], Flag("NAME", repeated=True)] = ()
-    """A result of the run to show instead of the newest, by its file; can be repeated."""
+    """File name of a result to show instead of the newest one; can be repeated."""
     out: Annotated[Path, Flag("FILE", default="in the run's folder, or next to the file")] | None = None
-    """Where to write it."""
+    """File to write."""
 
 
-NEWEST = dict.fromkeys(("n_samples", "alpha", "seed", "part"), "as the newest diagnosis, otherwise {default}")
-"""Options that are those of the newest diagnosis unless they are given."""
+NEWEST = dict.fromkeys(
+    ("n_samples", "alpha", "seed", "part"), "that of the newest diagnosis, otherwise {default}"
+)
+"""Options whose defaults are those of the newest diagnosis."""
 
 
 @command(
@@ -46,28 +48,28 @@ def report(
     observations: Observations,
     options: ReportOptions,
 ) -> None:
-    """Write everything about a run, or about codes from any library, on one HTML page.
+    """Write an HTML report on a run, or on codes from any library.
 
-    The page shows the newest of each result: diagnosis, decomposition, scores, comparison, course. With --samples,
-    --alpha, --seed or --part it shows the diagnosis with these settings. Other results are listed at its end. Of a
-    FILE.npz with mean and variance (or log_variance) it shows what arrays allow.
+    The page shows the newest diagnosis, decomposition, scores, comparison and course; other results are listed at its
+    end. With --samples, --alpha, --seed or --part it shows the diagnosis with these settings. The report on a FILE.npz
+    with mean and variance (or log_variance) has the sections that require only these arrays.
     """
     from polariscope.pages.report import report as write_report
 
     if options.out is not None and len(runs) > 1:
         raise InputError(
-            problem=(Argument("out"), f" is one file, and {len(runs)} reports are asked for"),
-            remedy="leave it out: each is written into its run's folder",
+            problem=(Argument("out"), f" is one file, got {len(runs)} runs"),
+            remedy="leave it out: each report is written to its run's folder",
         )
-    named = given_in(context)
-    opened = [open_target(run, named) or run for run in runs]  # refuses options that mean nothing to a file
+    named = explicit_options(context)
+    opened = [open_target(run, named) or run for run in runs]  # refuses options that do not apply to files
     values: dict[str, Any] = {**observations.options(), "alpha": rule.alpha}
-    chosen = {name: value for name, value in values.items() if name in named}
+    explicit = {name: value for name, value in values.items() if name in named}
     for run in opened:
-        tell_report(write_report(run, out=options.out, show=options.show, **chosen))
+        say_report(write_report(run, out=options.out, show=options.show, **explicit))
 
 
-def tell_report(file: Path) -> None:
-    """Where the report is, and how large."""
-    # Plain, so what makes coloured tables is not opened for one line.
+def say_report(file: Path) -> None:
+    """Print the path and the size of a report."""
+    # typer.echo, because importing rich for one line is slow.
     typer.echo(f"The report is in {file} ({file_size(file.stat().st_size)}); open it in a browser.")

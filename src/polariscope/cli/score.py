@@ -1,4 +1,4 @@
-"""``polariscope score``: disentanglement metrics and probes of a run."""
+"""``polariscope score``: disentanglement metrics and probes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polariscope.cli.app import Targets, open_target, say_kept, say_target, say_what_next
-from polariscope.cli.command import Flag, command, given_in
+from polariscope.cli.app import Targets, open_target, say_saved, say_target, suggest_next
+from polariscope.cli.command import Flag, command, explicit_options
 from polariscope.cli.config import MemberOptions, settings_of
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import checked
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 WITHOUT_VARIANCE = {"mean", "sampled", "factors", "factor_names", "factor_kinds", "ids", "indices"}
-"""Arrays of a file that is scored without variances."""
+"""Arrays that a file without variances can contain."""
 
 
 @checked
@@ -33,15 +33,15 @@ class ScoreOptions:
     """Options of ``polariscope score`` beyond the observations and those of metrics."""
 
     metrics: str = "all"
-    """all, or names joined by commas; a variant follows a colon: mig,dci:lasso."""
+    """all, or names separated by commas; a variant follows a colon: mig,dci:lasso."""
     source: str = "mean"
     """Codes to score: mean or sampled."""
     latents: Literal["all", "in-use", "both"] = "both"
-    """Latents to score: all, those in use, or both, one table after the other."""
+    """Latents to score: all, those in use, or both, in two tables."""
     continuous: tuple[str, ...] = ()
-    """Factors of a file that are continuous, not classes: names joined by commas."""
+    """Names of the factors in a file that are continuous, separated by commas; others are classes."""
     json: Annotated[Path, Flag("FILE")] | None = None
-    """Also write everything to this file."""
+    """Also write all results to this file."""
 
 
 @command(
@@ -56,13 +56,15 @@ def score(
     members: MemberOptions,
     observations: Observations,
 ) -> None:
-    """Score how well the codes separate and keep the factors.
+    """Compute disentanglement metrics and probes.
 
-    Of a run, some observations are encoded and the scores are cached with the model. Metrics that were scored before
-    with the same settings are read, not computed; scores with other settings are stored next to them. Each of several
-    runs is scored, and 'polariscope table' puts them side by side. A FILE.npz from any library holds mean and, for the
-    metrics that need them, variance (or log_variance), both (sample, latent), and factors, (sample, factor); names in
-    factor_names, and in factor_kinds categorical, ordinal, cyclic or continuous.
+    The scores show how well the codes separate the factors and how well factors can be predicted from them. The scores
+    of a run are cached: the same command reads them again, and scores with other settings are stored next to them. If
+    there are several runs, each is scored, and 'polariscope table' compares them.
+
+    A FILE.npz from any library contains the arrays mean, (sample, latent), and factors, (sample, factor). Some metrics
+    also require variance (or log_variance), (sample, latent). Optional arrays are factor_names, and factor_kinds with
+    the values categorical, ordinal, cyclic or continuous.
     """
     from polariscope.cli.console import say
     from polariscope.cli.families import open_family
@@ -71,7 +73,7 @@ def score(
     if options.json is not None:
         files.check_target(options.json, "json")
     settings = settings_of("score", open_family("metrics"), members, metrics_in(options.metrics))
-    runs = [open_target(target, given_in(context)) for target in targets]
+    runs = [open_target(target, explicit_options(context)) for target in targets]
     records: dict[str, Any] = {}
     empty = []
     for target, run in zip(targets, runs, strict=True):
@@ -86,18 +88,18 @@ def score(
         if not measured[0].scores and measured[0].covered:
             empty.append(str(target))
         elif run is not None:
-            say_kept(run)
+            say_saved(run)
     if options.json is not None:
         files.write_json(options.json, records if len(targets) > 1 else records[str(targets[0])])
-        say(f"Everything is in {options.json}")
+        say(f"All results are in {options.json}")
     if empty:
         where = f" of {', '.join(empty)}" if len(targets) > 1 else ""
-        raise PolariscopeError(f"nothing{where} was scored (see the reasons above), so no file was written.")
-    say_what_next(targets, runs)
+        raise PolariscopeError(f"no metric{where} could be scored; the reasons are listed above.")
+    suggest_next(targets, runs)
 
 
 def metrics_in(text: str) -> set[str]:
-    """The metrics that words name, without their variants."""
+    """Return the names of the metrics in the value of ``--metrics``, without their variants."""
     from polariscope.analysis.score import words_of
 
     return {word.partition(":")[0] for word in words_of(text)}
@@ -109,12 +111,12 @@ def measure(
     settings: dict[str, dict[str, object]],
     observations: Observations,
 ) -> list[Scores]:
-    """Return the scores of a run, cached with it, or of the codes in a file: of all latents, of those in use, or both.
+    """Return the scores of a run or of the codes in a file: for all latents, for those in use, or for both.
 
-    Scores of the latents in use are left out if these are all latents, or if nobody knows which they are.
+    Scores for the latents in use are omitted if all latents are in use, or if it is not known which ones are.
 
-    :param target: the run or the file.
-    :param options: what is scored.
+    :param target: run or file.
+    :param options: metrics, codes and latents.
     :param settings: options of metrics by name.
     :param observations: observations of a run.
     """
@@ -132,8 +134,8 @@ def measure(
     if not isinstance(target, Path):
         if measured:
             raise InputError(
-                problem=(Argument("continuous"), " is for files"),
-                remedy="a run's dataset says which factors are measured",
+                problem=(Argument("continuous"), " requires a file"),
+                remedy="leave it out: the dataset of a run defines the kinds of its factors",
             )
         run = target
 
@@ -173,23 +175,23 @@ def measure(
 
 
 def say_use(measured: list[Scores], options: ScoreOptions) -> None:
-    """Say why there is one table if both were asked for.
+    """Print the reason if ``--latents both`` gave only one table.
 
-    :param measured: the scores of one run or file.
-    :param options: what was asked for.
+    :param measured: scores of one run or file.
+    :param options: options of the command.
     """
     from polariscope.cli.console import say
 
     if options.latents != "both" or len(measured) > 1:
         return
     if measured[0].in_use is None:
-        say("Which latents are in use is not known without variances, so all latents are scored.")
+        say("Without variances it is not known which latents are in use, so all latents are scored.")
     else:
-        say("All latents are in use, so the scores of the latents in use are the same.")
+        say("All latents are in use, so there is only one table.")
 
 
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:
-    """The codes of a file with variances, or the array of one without."""
+    """Return the codes of a file with variances, or the array and its factors from a file without variances."""
     from polariscope.analysis.code_files import codes_from_arrays
     from polariscope.core import files
 
@@ -203,7 +205,7 @@ def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tup
             raise InputError(
                 problem=(
                     Argument("source", source),
-                    f" needs {source!r} in {target}, or variance to draw it from",
+                    f" requires the array {source!r} in {target}, or variance to sample from",
                 )
             )
         return arrays.get(source), {**known, "factors": factors, "factor_names": names}
@@ -213,7 +215,7 @@ def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tup
 def _kinds(
     factors: Any, names: tuple[str, ...], kinds: tuple[str, ...], measured: list[str]
 ) -> list[str] | None:
-    """Kinds of the factors: as in the file, or categorical, but for those that are said to be measured."""
+    """Return the kinds of the factors: those in the file, or categorical, except for ``measured`` factors."""
     from polariscope.analysis.code_checks import named
     from polariscope.core.errors import unknown
 
@@ -228,11 +230,13 @@ def _kinds(
 
 
 def print_scores(scores: Scores) -> None:
-    """A row for each metric, then what does not apply and what to read with care."""
+    """Print a row for each metric, then the notes and the metrics that do not apply."""
     from polariscope.cli.console import printer, say
 
     if not scores.covered:
-        say(f"The {scores.source} representation: no latent is in use, so the latents in use have no score.")
+        say(
+            f"The {scores.source} representation: no latent is in use, so there is no score for latents in use."
+        )
         return
     what = f"{scores.coverage}, {plural(scores.n_samples, 'sample')}"
     factors = ", ".join(scores.factor_names) or "none"
@@ -246,7 +250,7 @@ def print_scores(scores: Scores) -> None:
     for metrics, note in scores.grouped_notes():
         say(f"Note ({', '.join(metrics)}): {note}" if metrics else f"Note: {note}")
     for word, reason in scores.not_applicable.items():
-        say(f"Not scored, {word}: {reason}")
+        say(f"Not scored: {word}: {reason}")
 
 
 def _cells(score: Score) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Records of options that several commands have."""
+"""Records of options that several commands share."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class ModelParts:
     """The parts of a model, by name."""
 
     objective: str = "vae"
-    """What is minimised; see 'polariscope list objectives'."""
+    """Loss function; see 'polariscope list objectives'."""
     net: str = AUTO
-    """Encoder and decoder; auto: conv for images, otherwise mlp."""
+    """Encoder and decoder; auto selects conv for images, otherwise mlp."""
     posterior: str = AUTO
-    """q(z|x); auto: the objective's, mostly diagonal."""
+    """q(z|x); auto selects the default of the objective, usually diagonal."""
     prior: str = AUTO
-    """p(z); auto: the objective's, mostly isotropic."""
+    """p(z); auto selects the default of the objective, usually isotropic."""
     likelihood: str = AUTO
-    """p(x|z); auto: by the values, bernoulli for images and for 0 and 1, poisson or negative-binomial for counts,
+    """p(x|z); auto selects bernoulli for images and for values 0 and 1, poisson or negative-binomial for counts,
     otherwise gaussian."""
     initialisation: str = "glorot"
-    """How the weights are initialised."""
+    """Initialisation of the weights."""
 
     def concepts(self) -> dict[str, str]:
         """Return the names of the parts that are members of families."""
@@ -40,10 +40,10 @@ class ModelParts:
 @checked
 @dataclasses.dataclass(frozen=True)
 class Compute:
-    """Where models are trained, and with how many threads."""
+    """Device and number of threads."""
 
     device: str = AUTO
-    """auto, cpu, cuda or mps."""
+    """Device: auto, cpu, cuda or mps."""
     threads: (
         Annotated[
             int,
@@ -54,4 +54,4 @@ class Compute:
         ]
         | None
     ) = None
-    """Threads to compute with."""
+    """Number of CPU threads."""

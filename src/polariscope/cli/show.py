@@ -1,4 +1,4 @@
-"""``polariscope show`` and ``polariscope check``: what is kept in a folder, and whether it is whole."""
+"""``polariscope show`` and ``polariscope check``: contents and integrity of a run folder."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from polariscope.core.errors import PolariscopeError
 from polariscope.core.tables import TextTable
 from polariscope.core.text import plural
 
-Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or of a sizing search.")]
+Folder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run or of a sizing search.")]
 
 
 @command()
 def show(run: Folder) -> None:
-    """List everything that is kept with a run."""
+    """List the contents of a run folder.
+
+    These are the saved models and all cached results with their settings.
+    """
     from polariscope.cli.console import printer, quoted, say, say_next
     from polariscope.runs.listing import row_of
     from polariscope.runs.run import Run
@@ -31,7 +34,7 @@ def show(run: Folder) -> None:
     steps = ", ".join(f"{step:,}" for step in opened.steps)
     say(f"{'models':<11}{f'of step {steps}' if steps else 'none yet'}")
     artefacts = TextTable(
-        "what", "settings", "step", "file", "size", numbers=("step", "size"), prose=("settings",)
+        "result", "settings", "step", "file", "size", numbers=("step", "size"), prose=("settings",)
     )
     for artefact in opened.artefacts():
         row = row_of(artefact, opened.fingerprint)
@@ -39,7 +42,7 @@ def show(run: Folder) -> None:
     if opened.artefacts():
         printer().print(artefacts)
     if opened.folder.artefacts.damaged():
-        say_next((f"polariscope check {quoted(run)}", "what is damaged, and what can be done"))
+        say_next((f"polariscope check {quoted(run)}", "list damaged files and remedies"))
 
 
 def _show_search(folder: Path) -> None:
@@ -62,7 +65,7 @@ def _show_search(folder: Path) -> None:
                 )
         if len(models):
             printer().print(models)
-            say(f"{plural(len(models), 'model')} in all; each is a run that can be opened.")
+            say(f"{plural(len(models), 'model')} in all. Each is a run that other commands can open.")
 
 
 def _answer(search: object) -> str:
@@ -71,14 +74,17 @@ def _answer(search: object) -> str:
 
     assert isinstance(search, SearchFolder)
     if not search.has_answer:
-        return "no answer yet; the same command again goes on with the search"
+        return "no answer yet; run the same command again to resume the search"
     answer, settings = search.read_answer()
     return f"{Size.from_dict(answer).answer} by {settings['method']}"
 
 
 @command()
 def check(run: Folder) -> None:
-    """Verify every hash in a run's folder; say what is damaged and what can be done about it."""
+    """Verify the hashes of all files in a run folder.
+
+    For each damaged file, a remedy is printed.
+    """
     from polariscope.cli.console import say
     from polariscope.storage.inspection import inspect_folder
 
@@ -92,4 +98,4 @@ def check(run: Folder) -> None:
     whole = sum(finding.state == "whole" for finding in findings)
     say(f"{plural(whole, 'file')} whole, {len(damaged)} damaged.")
     if damaged:
-        raise PolariscopeError(f"{run} is damaged; what can be done is said above.")
+        raise PolariscopeError(f"{run} is damaged; remedies are listed above.")

@@ -1,4 +1,4 @@
-"""``polariscope size``: how many latents does this data need?"""
+"""``polariscope size``: estimate the number of latents that a dataset needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SizeOptions:
     """Options of ``polariscope size`` beyond those of every search."""
 
     method: Annotated[str, Flag("NAME")] = "fondue"
-    """Method; see 'polariscope list sizing'."""
+    """Sizing method; see 'polariscope list sizing'."""
 
     def __post_init__(self) -> None:
         if "," in self.method:
@@ -40,7 +40,7 @@ class SizeOptions:
                 "method",
                 "be one name",
                 got=f"{self.method!r}",
-                remedy="'polariscope size-compare' asks several",
+                remedy="use 'polariscope size-compare' for several methods",
             )
 
 
@@ -52,12 +52,11 @@ def size(
     search: SearchOptions,
     **records: Unpack[SearchRecords],
 ) -> None:
-    """Say how many latents a dataset needs, by training some models.
+    """Estimate how many latents a dataset needs.
 
-    With --out nothing is trained twice: the same command resumes an interrupted search. --help shows the most common
-    options; --help-all shows all, also those of the models that are trained. If two parts have an option of the same
-    name, put the part in front: --data-seed. Related commands: size-compare asks several methods, size-curve shows
-    models of each number of latents, size-table what published searches answer over seeds, size-beta the largest β.
+    With --out models are saved, and the same command resumes an interrupted search. If two parts have an option of the
+    same name, add the part as a prefix: --data-seed. See also size-compare (several methods), size-curve (models with
+    different numbers of latents), size-table (published searches over seeds) and size-beta (the largest β).
     """
     from polariscope.sizing.size import size as find_size
 

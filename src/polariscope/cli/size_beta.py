@@ -1,4 +1,4 @@
-"""``polariscope size-beta``: how large can β be for a number of latents?"""
+"""``polariscope size-beta``: estimate the largest β for a number of latents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BetaOptions:
     n_latents: Annotated[int, Ge(1)]
     """Number of latents of the models."""
     method: Annotated[str, Flag("NAME")] = "fondue"
-    """Method; see 'polariscope list sizing'."""
+    """Sizing method; see 'polariscope list sizing'."""
 
 
 @command(
@@ -50,10 +50,10 @@ def size_beta(
     search: SearchOptions,
     **records: Unpack[SearchRecords],
 ) -> None:
-    """Say how large β can be for a number of latents, by training some models.
+    """Estimate the largest β that keeps all latents in use.
 
-    The answer is the largest β at which all of --latents latents are in use. With --out nothing is trained twice: the
-    same command resumes an interrupted search.
+    The number of latents is that of --latents. With --out models are saved, and the same command resumes an
+    interrupted search.
     """
     from polariscope.sizing.size import size as find_size
 

@@ -1,4 +1,4 @@
-"""``polariscope size-compare``: the answers of several methods side by side."""
+"""``polariscope size-compare``: compare the answers of several sizing methods."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CompareOptions:
     """Options of ``polariscope size-compare`` beyond those of every search."""
 
     methods: Methods = ()
-    """Methods joined by commas; none for one of each idea."""
+    """Methods, separated by commas. By default, one of each kind."""
 
 
 @command(SizeCommand, options=CompareOptions, **RECORDS)
@@ -44,10 +44,10 @@ def size_compare(
     search: SearchOptions,
     **records: Unpack[SearchRecords],
 ) -> None:
-    """Ask several methods how many latents a dataset needs, and say where they disagree.
+    """Compare the answers of several sizing methods.
 
-    With --out each method has a folder of its own, and nothing is trained twice: the same command resumes an
-    interrupted search.
+    Each method estimates how many latents a dataset needs, and disagreements are shown. With --out each method saves
+    its models in a separate folder, and the same command resumes an interrupted search.
     """
     from polariscope.cli.console import say
     from polariscope.cli.sizes import print_comparison
@@ -69,4 +69,4 @@ def size_compare(
     else:
         print_comparison(sizes)
     write_page_of(job, sizes, quiet=search.quiet, compared=True)
-    say_training(job, sizes[0], quiet=search.quiet, is_kept=False)
+    say_training(job, sizes[0], quiet=search.quiet, is_saved=False)

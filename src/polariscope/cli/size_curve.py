@@ -1,4 +1,4 @@
-"""``polariscope size-curve``: what models of each number of latents are like."""
+"""``polariscope size-curve``: results of models as a function of the number of latents."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class CurveOptions:
     """Options of ``polariscope size-curve`` beyond those of every search."""
 
     n_latents: Annotated[tuple[Annotated[int, Ge(1)], ...], Flag("NUMBERS")]
-    """Numbers of latents, ascending, joined by commas."""
+    """Numbers of latents, ascending, separated by commas."""
     methods: Methods = ("fondue",)
-    """Methods whose answers are shown with the curves, joined by commas."""
+    """Methods whose answers are shown with the curves, separated by commas."""
 
 
 @command(
@@ -54,11 +54,11 @@ def size_curve(
     search: SearchOptions,
     **records: Unpack[SearchRecords],
 ) -> None:
-    """Show loss, probes, variances, dimensions and types of latents over the number of latents.
+    """Measure models with different numbers of latents.
 
-    For each number in --latents and each seed one model is trained, all for --steps gradient steps (2,000 unless given)
-    or --epochs. With --out the numbers and a picture are written, and nothing is trained twice: the same command
-    resumes an interrupted search.
+    The results are loss, probes, variances, dimensions and types of latents. One model is trained for each number in
+    --latents and each seed, always for --steps gradient steps (2,000 by default) or --epochs. With --out the results
+    and a picture are written and models are saved, and the same command resumes an interrupted search.
     """
     from polariscope.cli.console import say
     from polariscope.sizing.curve import size_curve as measure_curve
@@ -72,8 +72,8 @@ def size_curve(
             def announce(plan: CurvePlan) -> None:
                 length = (
                     f"Each of the {len(numbers) * search.seeds} models is trained for {plan.steps:,} gradient steps "
-                    f"({plan.steps / plan.steps_per_epoch:.3g} passes over the training data), whatever its number of "
-                    "latents; --steps or --epochs choose another length. Losses are of held-out samples, codes of "
+                    f"({plan.steps / plan.steps_per_epoch:.3g} passes over the training data); to change this, set "
+                    "--steps or --epochs. Losses are computed on held-out samples, and results from codes on "
                     f"{plan.n_samples:,} samples ({plan.part})."
                 )
                 progress.chosen = "\n".join(filter(None, (announcement(plan.chosen, MODEL_FLAGS), length)))
@@ -96,4 +96,4 @@ def size_curve(
         from polariscope.pages.size_curve import write_curve_picture
 
         picture = write_curve_picture(search.out, curve)
-        say(f"The numbers are in {shlex.quote(str(picture.with_suffix('.csv')))}, the picture is {picture}.")
+        say(f"The results are in {shlex.quote(str(picture.with_suffix('.csv')))}, the picture is {picture}.")

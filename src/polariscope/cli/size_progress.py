@@ -1,4 +1,4 @@
-"""How far a search is: a line for each candidate while it trains."""
+"""Progress of a sizing search: a line for each candidate while it trains."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from polariscope.core.text import plural
 
 MAX_LINES = 12
 IDLE_REPORTS = 4
-"""Reports in a row of one candidate, after which others are taken to be done."""
+"""Number of consecutive reports of one candidate after which other candidates are considered done."""
 
 
 class SizeProgress:
     """One line for each candidate while it trains: seed, latents, step and Σ E[σ²].
 
-    On a terminal the lines are live; elsewhere (a log file, CI) each is printed once, when its candidate is done. Two
-    may train at the same time, so one is done when only another has been heard of for a while. Before the first of them
-    it says what was chosen for the user, and with how many threads models are trained; the latter again where it
-    changes, as between seeds of which one was begun with other threads.
+    On a terminal the lines are live. Otherwise (in a log file or CI) each line is printed once, when its candidate is
+    done. Two candidates can train at the same time, so a candidate is considered done after several consecutive reports
+    of another one. The settings chosen automatically and the number of threads are printed first. The number of threads
+    is printed again if it changes, for example when a seed was started with a different number.
     """
 
     def __init__(self, *, quiet: bool = False, chosen: str = "") -> None:
@@ -29,10 +29,10 @@ class SizeProgress:
         self.heading = ""
         self.lines: list[str] = []
         self.training: dict[str, tuple[int, int]] = {}
-        """Step of each candidate that is not done, and the index of its line."""
+        """Step and line index of each candidate that is not done."""
         self.last: str | None = None
         self.times = 0
-        """How many times in a row the last one was heard of."""
+        """Number of consecutive reports of the last candidate."""
         self.live: Any = None
 
     def __enter__(self) -> SizeProgress:
@@ -54,7 +54,7 @@ class SizeProgress:
         self._finish()
 
     def begin(self, method: str) -> None:
-        """Say whose candidates come next."""
+        """Label the following candidates with the name of their method."""
         self._finish()
         self.heading = f"{method}: "
 
@@ -63,7 +63,7 @@ class SizeProgress:
         self.times = self.times + 1 if candidate == self.last else 1
         self.last = candidate
         self._announce()
-        if candidate in self.training and self.training[candidate][0] >= step:  # begun again
+        if candidate in self.training and self.training[candidate][0] >= step:  # restarted
             self._finish()
         if self.times >= IDLE_REPORTS:
             self._finish(but=candidate)
@@ -76,7 +76,7 @@ class SizeProgress:
             self.live.update("\n".join(self.lines[-MAX_LINES:]))
 
     def _announce(self) -> None:
-        """Say what was chosen, once, and what has changed; above the live lines, where there are any."""
+        """Print the chosen settings once, and the number of threads if it has changed, above any live lines."""
         import torch
 
         threads = torch.get_num_threads()  # while a model trains, this is its number
@@ -94,7 +94,7 @@ class SizeProgress:
         self.chosen, self.threads = "", threads
 
     def _finish(self, but: str | None = None) -> None:
-        """Where nothing is live, say how far candidates came, all but one."""
+        """Remove all candidates except ``but``, and print their last lines if the output is not live."""
         from polariscope.cli.console import say
 
         for candidate in [each for each in self.training if each != but]:

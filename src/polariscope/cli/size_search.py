@@ -1,4 +1,4 @@
-"""What the commands ``size``, ``size-compare``, ``size-curve``, ``size-table`` and ``size-beta`` share."""
+"""Options and helpers shared by ``size``, ``size-compare``, ``size-curve``, ``size-table`` and ``size-beta``."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from polariscope.sizing.result import Size
 
 CHOSEN_BY_SEARCH = ("schedule", "patience", "seed", "log_every", "probe_samples")
-"""Options of the training that the search chooses, besides those that it has itself."""
-NOT_KEPT = "nothing of it is kept; with --out FOLDER an interrupted search goes on where it stopped."
+"""Training options that the search sets, besides those that are options of the search."""
+NOT_SAVED = "the search was not saved. Searches with --out FOLDER can be resumed."
 MODEL = FlagsOf(ModelParts, only=("objective", "net", "likelihood"))
-"""The parts of the models that can be chosen."""
+"""Parts of the models that can be selected."""
 
 
 @checked
@@ -59,11 +59,11 @@ RECORDS: dict[str, Any] = {
     "wrapping": Wrapping,
     "compute": Compute,
 }
-"""What every search has."""
+"""Records of options that every search has."""
 
 
 class SearchRecords(TypedDict):
-    """The records that every search has, besides its own options, as keyword arguments."""
+    """Keyword arguments of every search, besides its own options."""
 
     model: ModelParts
     estimator: MemberOptions
@@ -75,7 +75,7 @@ Methods = Annotated[tuple[str, ...], Flag("NAMES", "--method")]
 
 
 class SizeCommand(TrainCommand):
-    """Takes the options of the search, of its methods, and of the models that are trained on the way."""
+    """A command with the options of the search, of its methods and of the trained models."""
 
     common = {
         "": (
@@ -86,47 +86,47 @@ class SizeCommand(TrainCommand):
         "objective beta": ("--beta",),
         "data sprites": ("--image-size",),
     }
-    """The most common ones."""
+    """The most common options."""
 
     def groups(self) -> list[Group]:
-        """The search's options first, then those of its methods, then as ``train`` has them."""
+        """Return the options of the search, then those of its methods, then those of ``train``."""
         rest = [group for group in super().groups() if group.part != "training"]
         return [search_group(), *groups_of("method", "sizing"), models_group(), *rest]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
-        """What the command or the search has a flag for itself carries the part in front."""
-        own = {flag for parameter in self.params for flag in parameter.opts}
-        own |= set() if group.part == "search" else search_group().flags.keys()
+        """Return the flags of a group; a flag that the command or the search also has gets the part as a prefix."""
+        taken = {flag for parameter in self.params for flag in parameter.opts}
+        taken |= set() if group.part == "search" else search_group().flags.keys()
         longer = dict(zip(group.flags, group.flags_with_part, strict=True))
-        return {longer[flag] if flag in own else flag: name for flag, name in group.flags.items()}
+        return {longer[flag] if flag in taken else flag: name for flag, name in group.flags.items()}
 
 
 def search_group() -> Group:
-    """The options of every search."""
+    """Return the options of every search."""
     from polariscope.sizing.goal import Goal
 
     return Group("search", "", Goal, called="the search")
 
 
 def models_group() -> Group:
-    """The options of the training that the search does not choose."""
+    """Return the training options that the search does not set."""
     return training_group(without=(*CHOSEN_BY_SEARCH, *search_group().options))
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A search, checked: the data and the arguments of the function that does it."""
+    """A search with checked options: the data and the arguments of the search function."""
 
     data: AbstractDataset
-    """The data in the units in which models are trained."""
+    """Data in the units in which models are trained."""
     options: Mapping[str, Any]
     """Seeds, folder, device, and the options of the search, its methods and the models."""
     recipe: Mapping[str, OptionValue]
-    """The options of the models among them."""
+    """Options of the models."""
     request: Mapping[str, OptionValue]
-    """The options of the search, its methods and the models: what a method is asked."""
+    """Options of the search, its methods and the models."""
     again: str
-    """The data and the options of the models as they were typed, for the command that comes next."""
+    """Data and options of the models as they were typed, for the suggested next command."""
 
 
 def prepare(
@@ -140,11 +140,11 @@ def prepare(
     wrapping: Wrapping,
     compute: Compute,
 ) -> Job:
-    """Open the data and give every flag to its part.
+    """Open the data and assign every flag to its part.
 
-    :param context: the context of the call.
-    :param source: the data.
-    :param methods: names of the methods that are asked.
+    :param context: context of the call.
+    :param source: name or path of the data.
+    :param methods: names of the methods.
     :param model: the parts of the models.
     :param search: seeds and folder.
     :param estimator: options of the estimator of the dimension.
@@ -158,12 +158,12 @@ def prepare(
     if search.out is not None:
         check_target(search.out, "out", folder=True)
     concepts = model.concepts()
-    asked = [search_group(), *(group_of("method", family, name) for name in methods)]
+    groups = [search_group(), *(group_of("method", family, name) for name in methods)]
     searched = ("search", "method")
     defers = dict.fromkeys(("training", *FAMILIES), searched) | {"data": (*searched, "training")}
-    data, flags = take_flags(context, source, concepts, wrapping, [*asked, models_group()], defers)
-    own = {**flags.pop("search"), **flags.pop("method", {})}
-    own |= estimator_with_options(own.get("dimension"), estimator)
+    data, flags = take_flags(context, source, concepts, wrapping, [*groups, models_group()], defers)
+    settings = {**flags.pop("search"), **flags.pop("method", {})}
+    settings |= estimator_with_options(settings.get("dimension"), estimator)
     recipe = {**{part: name for part, name in concepts.items() if name != AUTO}, **for_train(flags)}
     data = trained_units(data, recipe, keep_units=wrapping.keep_units)
     recipe |= {"keep_units": True} if wrapping.keep_units else {}
@@ -171,21 +171,21 @@ def prepare(
     of_models = {
         flag: value
         for flag, value in context.meta[KEY].items()
-        if not any(group.has(flag) for group in asked)
+        if not any(group.has(flag) for group in groups)
     }
     typed_source = as_words(
-        source, {"net": model.net, "likelihood": model.likelihood}, of_models, wrapping.words()
+        source, {"net": model.net, "likelihood": model.likelihood}, of_models, wrapping.flags()
     )
-    return Job(data, {**where, **own, **recipe}, recipe, {**own, **recipe}, typed_source)
+    return Job(data, {**where, **settings, **recipe}, recipe, {**settings, **recipe}, typed_source)
 
 
 def announced(job: Job, method: str, target: Target = "latents", n_latents: int | None = None) -> str:
-    """Return what is chosen for the models that a method trains, in a line; empty if everything was named.
+    """Return a line with the settings chosen automatically for the models of a method; empty if there are none.
 
     :param job: the search.
-    :param method: a name of ``polariscope.sizing``.
-    :param target: (default "latents") what is sought.
-    :param n_latents: (default None) number of latents, if β is sought.
+    :param method: a member of ``polariscope.sizing``.
+    :param target: (default "latents") quantity that is estimated.
+    :param n_latents: (default None) number of latents, if the target is β.
     """
     from polariscope.sizing.search import ask
     from polariscope.training.choices import announcement
@@ -195,25 +195,25 @@ def announced(job: Job, method: str, target: Target = "latents", n_latents: int 
 
 @contextmanager
 def interruptible(out: Path | None) -> Iterator[None]:
-    """Say that nothing is kept of an interrupted search without a folder.
+    """Print that an interrupted search without a folder is lost.
 
-    :param out: the folder.
+    :param out: folder of the search, or None.
     """
     try:
         yield
     except KeyboardInterrupt:
         if out is not None:
             raise
-        print(f"\nInterrupted: {NOT_KEPT}", file=sys.stderr)
+        print(f"\nInterrupted: {NOT_SAVED}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
 
 
 def print_answer(job: Job, answer: Size, *, quiet: bool) -> None:
-    """Print an answer, write its page if there is a folder, and say how to train a model of that size.
+    """Print an answer, write its page if there is a folder, and print the command that trains a model of that size.
 
     :param job: the search.
     :param answer: its answer.
-    :param quiet: print only the answer.
+    :param quiet: if True, print only the answer.
     """
     from polariscope.cli.console import say
     from polariscope.cli.sizes import print_size
@@ -224,7 +224,7 @@ def print_answer(job: Job, answer: Size, *, quiet: bool) -> None:
         print_size(answer)
     write_page_of(job, (answer,), quiet=quiet)
     say_training(
-        job, answer, quiet=quiet, is_kept=job.options["out"] is not None and answer.target == "latents"
+        job, answer, quiet=quiet, is_saved=job.options["out"] is not None and answer.target == "latents"
     )
 
 
@@ -233,8 +233,8 @@ def write_page_of(job: Job, sizes: Sequence[Size], *, quiet: bool, compared: boo
 
     :param job: the search.
     :param sizes: its answers.
-    :param quiet: do not say where the page is.
-    :param compared: (default False) whether the page compares several methods.
+    :param quiet: if True, do not print the path of the page.
+    :param compared: (default False) if True, the page compares several methods.
     """
     from polariscope.cli.console import say
     from polariscope.pages.size import write_size_page
@@ -244,16 +244,16 @@ def write_page_of(job: Job, sizes: Sequence[Size], *, quiet: bool, compared: boo
         return
     page = write_size_page(out, sizes if compared else None)
     if not quiet:
-        say(f"Everything is in {page}; open it in a browser.")
+        say(f"All results are in {page}; open it in a browser.")
 
 
-def say_training(job: Job, answer: Size, *, quiet: bool, is_kept: bool) -> None:
-    """Say how to train a model of the size that was found.
+def say_training(job: Job, answer: Size, *, quiet: bool, is_saved: bool) -> None:
+    """Print the command that trains a model of the estimated size.
 
     :param job: the search.
     :param answer: its answer.
-    :param quiet: say nothing.
-    :param is_kept: whether ``train --size FOLDER`` can read it.
+    :param quiet: if True, print nothing.
+    :param is_saved: if True, ``train --size FOLDER`` can read the answer.
     """
     from polariscope.cli.console import quoted, say_next
     from polariscope.sizing.checks import make_goal
@@ -262,18 +262,19 @@ def say_training(job: Job, answer: Size, *, quiet: bool, is_kept: bool) -> None:
     if quiet or not answer.value:
         return
     options = job.options
-    asked = f"--size {quoted(options['out'])}" if is_kept else f"--latents {answer.n_latents}"
-    asked += f" --objective {options['objective']}"
-    asked += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
+    flags = f"--size {quoted(options['out'])}" if is_saved else f"--latents {answer.n_latents}"
+    flags += f" --objective {options['objective']}"
+    flags += f" --beta {answer.value:.3g}" if answer.target == "beta" else ""
     has_sizing_rate = family.traits(answer.method).get("rate") == "sizing"
     rate = options.get("learning_rate")
     rate = rate or (make_goal({}, job.data, options).careful_rate() if has_sizing_rate else None)
-    asked += "" if rate is None else f" --learning-rate {rate:g}"  # larger steps prune more latents
-    say_next((f"polariscope train {job.again} {asked}", "a model of this size"))
+    # The rate of the search is suggested too, because a larger one prunes more latents.
+    flags += "" if rate is None else f" --learning-rate {rate:g}"
+    say_next((f"polariscope train {job.again} {flags}", "train a model of this size"))
 
 
 def estimator_with_options(estimator: str | None, options: MemberOptions) -> dict[str, dict[str, Any]]:
-    """The estimator of the dimension with its options from the file and the line; nothing where it has none."""
+    """Return the dimension estimator with its options from the file and ``--set``; empty if it has none."""
     from polariscope.cli.families import open_family
 
     settings = settings_of("dimension", open_family("dimension"), options, {estimator or ""})
@@ -286,7 +287,7 @@ def estimator_with_options(estimator: str | None, options: MemberOptions) -> dic
                     Argument("method", "id"),
                     ", and ",
                     Argument("dimension"),
-                    f" is {estimator}" if estimator else " is not given",
+                    f" is {estimator}" if estimator else " is not set",
                 ),
                 remedy=("use ", Argument("dimension", name)),
             )
@@ -298,7 +299,7 @@ def estimator_with_options(estimator: str | None, options: MemberOptions) -> dic
 def as_words(
     source: str, concepts: dict[str, str], flags: dict[str, object], variants: Sequence[str] = ()
 ) -> str:
-    """The data and the options of the models as they were typed, for the command that comes next.
+    """Return the data and the options of the models as words of a command line, for the suggested next command.
 
     >>> as_words("sprites", {"net": "auto", "likelihood": "gaussian"}, {"--image-size": "32"})
     'sprites --likelihood gaussian --image-size 32'

@@ -1,4 +1,4 @@
-"""``polariscope size-table``: what published searches answer over seeds, in the layout of papers."""
+"""``polariscope size-table``: table of sizing searches over seeds, in the layout of papers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class TableOptions:
     """Options of ``polariscope size-table`` beyond those of every search."""
 
     methods: Methods = ()
-    """Methods joined by commas; none for the published searches."""
+    """Methods, separated by commas. By default, the published searches."""
     starts: Annotated[tuple[str, ...], Flag("NUMBERS", default="dimension, that of the data")] = ()
-    """First numbers of latents, joined by commas."""
+    """Initial numbers of latents, separated by commas."""
     strengths: Annotated[str, Flag("OPTION=VALUES")] | None = None
-    """Values of one option of the models, as beta=0.5,2,4."""
+    """Values of one option of the models, for example beta=0.5,2,4."""
 
 
 @command(
@@ -49,10 +49,10 @@ def size_table(
     search: SearchOptions,
     **records: Unpack[SearchRecords],
 ) -> None:
-    """Print a table of searches: latents as mean ± deviation over seeds, time, models and epochs.
+    """Tabulate sizing searches over seeds, as in papers.
 
-    With --out the table is written for Markdown, LaTeX and as CSV, and nothing is trained twice: the same command
-    resumes an interrupted search.
+    The columns are the number of latents (mean ± deviation over seeds), time, models and epochs. With --out the table
+    is written as Markdown, LaTeX and CSV and models are saved, and the same command resumes an interrupted search.
     """
     from polariscope.cli.console import say
     from polariscope.studies.size_table import DIMENSION, published_methods
@@ -88,7 +88,7 @@ def size_table(
 
 
 def starts_in(tokens: tuple[str, ...]) -> list[int | str]:
-    """First numbers of latents as they are typed, "dimension" for that of the data.
+    """Parse initial numbers of latents; "dimension" is the dimension of the data.
 
     >>> starts_in(("dimension", " 5", "19"))
     ['dimension', 5, 19]
@@ -97,7 +97,7 @@ def starts_in(tokens: tuple[str, ...]) -> list[int | str]:
 
 
 def strengths_in(text: str | None) -> dict[str, list[float]] | None:
-    """One option and its values as they are typed.
+    """Parse one option and its values.
 
     >>> strengths_in("beta=0.5,2"), strengths_in("lambda-od=1")
     ({'beta': [0.5, 2.0]}, {'lambda_od': [1.0]})

@@ -1,4 +1,4 @@
-"""Answers to "how many latents?" on the terminal: the path as a table, the statistic as bars."""
+"""Terminal output of sizing answers: a table of the trained models, and the statistic as bars."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rich.text import Text
 from polariscope.cli.console import printer, say
 from polariscope.core.tables import TextTable
 from polariscope.core.text import plural
-from polariscope.pages.sections.size import has_path, latest, place_of
+from polariscope.pages.sections.size import candidate_value, has_path, latest
 from polariscope.pages.size import disagreements, verdict
 from polariscope.sizing.result import Size, path_table
 
 COLOURS = {"fits": "green", "too many": "red", "undecided": "yellow"}
 WIDTH = 36  # characters of the longest bar
-TALLEST = 3  # thresholds that a bar can show
+MAX_THRESHOLDS = 3  # longest bar, in multiples of the threshold
 
 
 def print_size(size: Size) -> None:
-    """Print the state of the training, the three numbers, the path that led to the answer and the notes."""
+    """Print the state of the training, the three numbers, the trained models and the notes."""
     if size.state:
         say(size.state)
     for label, text in size.numbers:
@@ -46,20 +46,20 @@ def print_size(size: Size) -> None:
 
 
 def print_path(size: Size) -> None:
-    """A row for each model, in the order in which they were trained."""
+    """Print a row for each model, in the order of training."""
     shown = path_table(size)
     shown.styles = [COLOURS[trial.decision] for trial in size.trials]
     printer().print(shown)
 
 
 def bars_of(size: Size) -> list[Text]:
-    """The last value of each candidate as a length, by n, with a mark at the threshold; none for negative values."""
+    """Return bars of the last statistic of each candidate, with a mark at the threshold; none for negative values."""
     trials = latest(size)
     if not has_path(size) or any(trial.statistic < 0 for trial in trials):
         return []
     threshold = size.threshold if size.threshold is not None and size.threshold > 0 else None
     largest = max(trial.statistic for trial in trials) or 1.0
-    top = largest if threshold is None else min(TALLEST * threshold, max(largest, 1.5 * threshold))
+    top = largest if threshold is None else min(MAX_THRESHOLDS * threshold, max(largest, 1.5 * threshold))
     lines = []
     for trial in trials:
         bar = ("█" * round(WIDTH * min(1.0, trial.statistic / top))).ljust(WIDTH)
@@ -67,18 +67,18 @@ def bars_of(size: Size) -> list[Text]:
             mark = min(WIDTH - 1, round(WIDTH * threshold / top))
             bar = f"{bar[:mark]}│{bar[mark + 1 :]}"
         cut = "…" if trial.statistic > top else " "
-        line = f"{place_of(size, trial):>7.4g}  {bar}{cut} {trial.statistic:.3g}"
+        line = f"{candidate_value(size, trial):>7.4g}  {bar}{cut} {trial.statistic:.3g}"
         lines.append(Text(line, style=COLOURS[trial.decision]))
     return lines
 
 
 def print_comparison(sizes: Sequence[Size]) -> None:
-    """The methods beside each other: answer, interval, cost, and how far each is from the first."""
+    """Print a table of the methods: answer, interval, cost, and difference from the first method."""
     printer().print(Text(verdict(sizes), style="bold"))
-    beside = f"beside {sizes[0].method}"
+    compared = f"compared with {sizes[0].method}"
     gamma = ("γ",) if any(size.noise is not None for size in sizes) else ()
     numbers = ("answer", "interval", "steps", *gamma)
-    shown = TextTable("method", *numbers, beside, numbers=numbers)
+    shown = TextTable("method", *numbers, compared, numbers=numbers)
     for row in disagreements(sizes):
         size = row.size
         ends = "–".join(f"{end:g}" for end in dict.fromkeys(size.interval or ())) or "–"
@@ -88,7 +88,9 @@ def print_comparison(sizes: Sequence[Size]) -> None:
         shown.add_row(size.method, answer, ends, f"{size.n_steps:,}", *noise, difference)
     printer().print(shown)
     if gamma:
-        say("γ is the decoder's variance: directions of the data with less variance count as noise.")
+        say(
+            "γ is the variance of the decoder. Directions of the data with a smaller variance count as noise."
+        )
     for size in sizes:
         for note in size.notes:
             say(f"Note: {size.method}: {note}")

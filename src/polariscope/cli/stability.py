@@ -1,4 +1,4 @@
-"""``polariscope stability``: which latents recur when a model is trained again."""
+"""``polariscope stability``: latents that recur when a model is retrained."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from polariscope.cli.app import Targets, open_target
-from polariscope.cli.command import Flag, FlagsOf, command, given_in
+from polariscope.cli.command import Flag, FlagsOf, command, explicit_options
 from polariscope.core.options import checked
 from polariscope.core.tables import TextTable
 
@@ -24,7 +24,7 @@ class StabilityOptions:
     """Options of ``polariscope stability`` beyond the observations."""
 
     relation: Literal["spearman", "pearson"] = "spearman"
-    """Correlation by which latents are matched."""
+    """Correlation that latents are matched by."""
     csv: Annotated[Path, Flag("FILE")] | None = None
     """Also write the latents of all runs to this file."""
 
@@ -36,11 +36,11 @@ class StabilityOptions:
 def stability(
     context: typer.Context, targets: Targets, observations: Observations, options: StabilityOptions
 ) -> None:
-    """Match the latents of runs that were trained alike with other seeds.
+    """Match latents across runs that differ only by seed.
 
     Shows which latents recur in every run, how consistent the runs are compared with chance, and which run is most
-    representative. Codes of other libraries take part as .npz files with mean and variance (or log_variance) of the
-    same observations.
+    representative. Codes from other libraries can be passed as .npz files with the arrays mean and variance (or
+    log_variance) of the same observations.
     """
     from polariscope.cli.console import say
     from polariscope.core import files
@@ -48,7 +48,7 @@ def stability(
 
     if options.csv is not None:
         files.check_target(options.csv, "csv")
-    models = [open_target(target, given_in(context)) or target for target in targets]
+    models = [open_target(target, explicit_options(context)) or target for target in targets]
     result = match_latents(models, relation=options.relation, **observations.options())
     print_stability(result, options.relation)
     if options.csv is not None:
@@ -57,9 +57,9 @@ def stability(
 
 
 def print_stability(result: Stability, relation: str) -> None:
-    """Print which latents recur in every run, and which run is the most central.
+    """Print the latents that recur in every run, and the most central run.
 
-    :param result: of runs or codes.
+    :param result: the result.
     :param relation: name of the correlation.
     """
     from polariscope.cli.console import printer, say
@@ -75,24 +75,24 @@ def print_stability(result: Stability, relation: str) -> None:
     others = [name for index, name in enumerate(result.names) if index != result.shown]
     heads = [f"in {name}" for name in others]
     latents = TextTable(
-        *("latent", "returns", "lowest", *heads),
-        title=f"Latents of {result.names[result.shown]}, their strength and partner in every other run",
+        *("latent", "recurs", "lowest", *heads),
+        title=f"Latents of {result.names[result.shown]}: correlation with their partner in every other run",
         numbers=("latent", "lowest", *heads),
     )
-    for one in sorted(result.of(result.shown), key=lambda one: -one.lowest):
-        pairs = list(zip(one.strengths, one.partners, strict=True))
+    for latent in sorted(result.of(result.shown), key=lambda latent: -latent.lowest):
+        pairs = list(zip(latent.strengths, latent.partners, strict=True))
         cells = [
             "–" if partner is None else f"{strength:.2f} ({partner})"
             for index, (strength, partner) in enumerate(pairs)
             if index != result.shown
         ]
-        count = sum(strength > result.threshold for strength in one.strengths) - 1
-        returns = "in all" if one.returns else f"in {count} of {len(others)}"
-        latents.add_row(str(one.latent), returns, f"{one.lowest:.2f}", *cells)
+        count = sum(strength > result.threshold for strength in latent.strengths) - 1
+        recurs = "in all" if latent.returns else f"in {count} of {len(others)}"
+        latents.add_row(str(latent.latent), recurs, f"{latent.lowest:.2f}", *cells)
     printer().print(latents)
-    say(f"A latent returns where |{relation} correlation| > {result.threshold:.2f}.")
+    say(f"A latent recurs in another run if |{relation} correlation| > {result.threshold:.2f}.")
     say(
-        f"Space: {result.space:.3f} of the variance of a run's latents is linear in another's (chance "
+        f"Space: a linear map from another run explains {result.space:.3f} of the variance of a run's latents (chance "
         f"{result.space_chance:.3f})."
     )
     for note in result.notes:

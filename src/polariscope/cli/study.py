@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polariscope.studies.planned_runs import StudyRun
 
 File = Annotated[
-    str, typer.Argument(metavar="FILE.toml", help="A study, or the name of one of 'polariscope study list'.")
+    str, typer.Argument(metavar="FILE.toml", help="A study file, or a name from 'polariscope study list'.")
 ]
 
 
@@ -35,7 +35,7 @@ def list_studies() -> None:
     from polariscope.studies.design import StudyDesign
     from polariscope.studies.shipped import shipped
 
-    shown = TextTable("study", "runs", "what", numbers=("runs",), prose=("what",))
+    shown = TextTable("study", "runs", "description", numbers=("runs",), prose=("description",))
     for name, file in shipped().items():
         study = StudyDesign.load(file)
         first = file.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
@@ -51,15 +51,16 @@ class PlanOptions:
     """Options of ``polariscope study plan``."""
 
     workers: Annotated[int, Ge(1)] = 1
-    """Workers to divide the hours by."""
+    """Number of workers that the hours are divided by."""
 
 
 @command(options=PlanOptions)
 def plan(file: File, options: PlanOptions) -> None:
-    """Check a study, and print what is chosen for its runs and what it will cost.
+    """Check a study, list its runs and estimate their cost.
 
-    Hours are those of training, from the times of earlier runs, or from 20 steps of each distinct data, net and
-    objective. Of the analyses they hold what earlier runs took.
+    Also prints the settings that are chosen automatically. Training hours are estimated from earlier runs, or from 20
+    steps for each combination of data, net and objective. The time of analyses is included if earlier runs have
+    measured it.
     """
     from polariscope.cli.console import printer, say
     from polariscope.studies.estimate import estimate
@@ -72,7 +73,7 @@ def plan(file: File, options: PlanOptions) -> None:
     for chosen, names in _by_choice(ledger.runs):
         which = "all runs" if len(names) == len(ledger.runs) else listed(names, 1)
         say(f"Chosen for {which}: {'; '.join(chosen)}.")
-    cost = estimate(ledger, progress=lambda name: say(f"A trial of {name} …", errors=True))
+    cost = estimate(ledger, progress=lambda name: say(f"Timing {name} …", errors=True))
     kinds = TextTable(
         "same kind as", "runs", "steps left", "per step", "from", numbers=("runs", "steps left", "per step")
     )
@@ -80,23 +81,23 @@ def plan(file: File, options: PlanOptions) -> None:
         per_step = f"{1000 * kind.seconds_per_step:.3g} ms"
         kinds.add_row(kind.name, str(kind.runs), f"{kind.steps:,}", per_step, kind.source)
     printer().print(kinds)
-    say(f"{plural(cost.n_runs, 'run')}, {cost.n_left} to make, {plural(cost.steps, 'step')} left.")
+    say(f"{plural(cost.n_runs, 'run')}, {cost.n_left} left to train, {plural(cost.steps, 'step')} left.")
     if cost.n_beyond:
         say(
-            f"{plural(cost.n_beyond, 'run')} beyond the budget of {ledger.study.limits.max_runs} will not be made."
+            f"{plural(cost.n_beyond, 'run')} beyond the limit of {ledger.study.limits.max_runs} will not be trained."
         )
-    measured = "and of the analyses" if cost.analyses is not None else "without the analyses"
+    measured = "and analyses" if cost.analyses is not None else "without analyses"
     hours, workers = cost.hours(options.workers), plural(options.workers, "worker")
     say(f"{duration(3600 * hours)} of training {measured}, with {workers}; {file_size(cost.n_bytes)}.")
     limit = ledger.study.limits.max_hours
     if limit is not None and hours > limit:
         say(
-            f"That is more than the {limit:g} hours of max_hours; the study will stop there, and can be resumed."
+            f"This exceeds max_hours = {limit:g}: the study will stop after {limit:g} hours and can be resumed."
         )
 
 
 def _by_choice(runs: Sequence[StudyRun]) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Return what was chosen for the runs of a study, with the names of the runs that it was chosen for."""
+    """Group the names of runs by the settings that were chosen for them automatically."""
     names: dict[tuple[str, ...], list[str]] = {}
     for run in runs:
         names.setdefault(run.chosen, []).append(run.name)
@@ -104,14 +105,14 @@ def _by_choice(runs: Sequence[StudyRun]) -> list[tuple[tuple[str, ...], list[str
 
 
 class RunCommand(RecordCommand):
-    """A command with flags whose value may be left out: ``--ray`` means ``--ray local``, ``--slurm`` SLURM itself."""
+    """A command with flags whose value is optional: ``--ray`` means ``--ray local``, ``--slurm`` ``--slurm slurm``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, with_values(args))
 
 
 def with_values(tokens: list[str]) -> list[str]:
-    """Give flags whose value was left out the value that is meant.
+    """Insert the default value after flags whose value is optional.
 
     >>> with_values(["mine.toml", "--ray", "--workers", "2"])
     ['mine.toml', '--ray', 'local', '--workers', '2']
@@ -146,15 +147,15 @@ class RunOptions:
     slurm_option: Annotated[tuple[str, ...], Flag("NAME=VALUE", repeated=True)] = ()
     """An option of sbatch, such as partition=long or time=08:00:00; can be repeated."""
     wait: bool = False
-    """With --slurm: wait until the jobs have ended."""
+    """With --slurm, wait until all jobs have ended."""
 
 
 @command(RunCommand, options=RunOptions)
 def run(file: File, options: RunOptions) -> None:
-    """Make what is missing of a study.
+    """Train and analyse the missing runs of a study.
 
-    Kill it at any moment: the same command goes on. Several machines that share the study's folder may run it at the
-    same time. Runs that failed are not tried again; see 'polariscope study retry'.
+    The command can be interrupted at any time; run it again to resume. Several machines that share the study's folder
+    can run it at the same time. Failed runs are not repeated; see 'polariscope study retry'.
     """
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.studies.workers import make_missing
@@ -174,18 +175,18 @@ def run(file: File, options: RunOptions) -> None:
         return
     name = quoted(Path(file))
     if counts["waiting"]:
-        say(f"{plural(counts['waiting'], 'run')} still waiting; the same command goes on.")
+        say(f"{plural(counts['waiting'], 'run')} still waiting; run the same command again to resume.")
     failed = [failure for run in ledger.runs if (failure := ledger.failure(run))]
     expected = [each for each in failed if each["kind"] == "diverged" and ledger.study.diverged == "discard"]
     if expected:
-        say(f"{plural(len(expected), 'run')} diverged, and will not be in the table.")
+        say(f"{plural(len(expected), 'run')} diverged and will not be in the table.")
     if n_failed := len(failed) - len(expected):
         raise PolariscopeError(
-            f"{n_failed} of {len(ledger.runs)} runs failed; 'polariscope study status {name}' says why."
+            f"{n_failed} of {len(ledger.runs)} runs failed; 'polariscope study status {name}' shows the reasons."
         )
     say_next(
-        (f"polariscope study table {name}", "all runs side by side"),
-        (f"polariscope study report {name}", "the same as a page"),
+        (f"polariscope study table {name}", "compare all runs"),
+        (f"polariscope study report {name}", "the same as an HTML page"),
     )
 
 
@@ -195,21 +196,19 @@ def _workers(options: RunOptions) -> tuple[str, dict[str, Any]]:
 
     if options.slurm is None and (options.slurm_option or options.wait):
         extra = Argument("slurm_option" if options.slurm_option else "wait")
-        raise InputError(
-            problem=(extra, " was given without ", Argument("slurm")), remedy="give both, or none"
-        )
+        raise InputError(problem=(extra, " requires ", Argument("slurm")), remedy="use both or neither")
     kinds = [name for name in ("ray", "slurm") if getattr(options, name) is not None]
     kinds += [options.on] if options.on != RunOptions().on else []
     if len(set(kinds)) > 1:
         first, second = (
             Argument(name) if getattr(options, name, None) else Argument("on") for name in kinds[:2]
         )
-        raise InputError(problem=(first, " and ", second, " were both given"), remedy="choose one")
+        raise InputError(problem=(first, " and ", second, " cannot be combined"), remedy="use one of them")
     on = kinds[0] if kinds else options.on
     settings = read_settings(family, options.settings)
     for other in sorted(set(settings) - {on}):
         option = Argument("set", f"{other}.{min(settings[other])}")
-        raise InputError(problem=(option, f" was given, but the workers are {on!r}"), remedy="leave it out")
+        raise InputError(problem=(option, f" does not apply to {on!r} workers"), remedy="leave it out")
     short: dict[str, Any] = {}
     if options.ray is not None:
         short = {"address": options.ray}
@@ -220,11 +219,14 @@ def _workers(options: RunOptions) -> tuple[str, dict[str, Any]]:
 
 @command()
 def status(file: File) -> None:
-    """Say which runs are waiting, running, done and failed, and why."""
+    """Show the state of each run, and why runs failed.
+
+    A run is waiting, running, done or failed.
+    """
     from polariscope.cli.console import printer, say
 
     ledger = open_study(file)
-    shown = TextTable("run", "state", "steps", "of", "why", numbers=("steps", "of"), prose=("why",))
+    shown = TextTable("run", "state", "steps", "of", "reason", numbers=("steps", "of"), prose=("reason",))
     for entry in ledger.entries():
         shown.add_row(entry.run.name, entry.state, f"{entry.step:,}", f"{entry.run.steps:,}", entry.message)
     printer().print(shown)
@@ -237,16 +239,16 @@ class PageOptions:
     """Options of ``polariscope study report``."""
 
     out: Annotated[Path, Flag("FILE", default="in the study's folder")] | None = None
-    """Where to write it."""
+    """File to write."""
 
 
 @command(options=PageOptions)
 def report(file: File, options: PageOptions) -> None:
-    """Write a study on one HTML page: design, table, plots, what failed."""
-    from polariscope.cli.report import tell_report
+    """Write an HTML report on a study: design, table, plots, failures."""
+    from polariscope.cli.report import say_report
     from polariscope.pages.study import write_study_page
 
-    tell_report(write_study_page(open_study(file), options.out))
+    say_report(write_study_page(open_study(file), options.out))
 
 
 @checked
@@ -255,23 +257,23 @@ class RetryOptions:
     """Options of ``polariscope study retry``."""
 
     kind: Annotated[tuple[str, ...], Flag("KIND", repeated=True)] = ()
-    """Only runs that failed in this way: diverged, timeout or error; can be repeated."""
+    """Only runs with this kind of failure: diverged, timeout or error; can be repeated."""
 
 
 @command(options=RetryOptions)
 def retry(file: File, options: RetryOptions) -> None:
-    """Let failed runs be tried again by the next 'polariscope study run'."""
+    """Mark failed runs to be repeated by the next 'study run'."""
     from polariscope.cli.console import quoted, say, say_next
     from polariscope.core.errors import check_word
 
     for word in options.kind:
         check_word("kind of failure", word, ("diverged", "timeout", "error"))
-    tried = open_study(file).retry(options.kind)
-    for each in tried:
+    marked = open_study(file).retry(options.kind)
+    for each in marked:
         say(each.name)
-    say(f"{plural(len(tried), 'run')} will be tried again.")
-    if tried:
-        say_next((f"polariscope study run {quoted(Path(file))}", "make them"))
+    say(f"{plural(len(marked), 'run')} will be repeated.")
+    if marked:
+        say_next((f"polariscope study run {quoted(Path(file))}", "repeat them"))
 
 
 @checked
@@ -280,12 +282,15 @@ class CleanOptions:
     """Options of ``polariscope study clean``."""
 
     yes: bool = False
-    """Delete them; without it they are only listed."""
+    """Delete the folders; without this flag they are only listed."""
 
 
 @command(options=CleanOptions)
 def clean(file: File, options: CleanOptions) -> None:
-    """Delete run folders in the study's own place that no run of the design has: those of an earlier design."""
+    """Delete run folders that are not part of the study's design.
+
+    These are folders of earlier versions of the design, in the study's folder.
+    """
     from polariscope.cli.console import say
 
     folders = list(open_study(file).others())
@@ -294,13 +299,11 @@ def clean(file: File, options: CleanOptions) -> None:
         if options.yes:
             shutil.rmtree(folder)
     count = plural(len(folders), "folder")
-    say(
-        f"{count} deleted." if options.yes else f"{count} of an earlier design; --yes deletes what is listed."
-    )
+    say(f"{count} deleted." if options.yes else f"{count} of an earlier design; use --yes to delete them.")
 
 
 def open_study(file: str) -> Ledger:
-    """The ledger of a study file, all of its runs checked."""
+    """Return the ledger of a study file; the settings of all runs are checked."""
     from polariscope.studies.design import StudyDesign
     from polariscope.studies.ledger import Ledger
 

@@ -1,4 +1,4 @@
-"""``polariscope study table``, ``seeds``, ``compare``, ``extremes``, ``paper`` and ``sql``: the runs of a study."""
+"""``polariscope study table``, ``seeds``, ``compare``, ``extremes``, ``paper`` and ``sql``: tables of a study."""
 
 from __future__ import annotations
 
@@ -29,25 +29,28 @@ if TYPE_CHECKING:
 
 @command(rows=RowOptions, screen=ScreenOptions, output=FileOptions)
 def table(file: File, rows: RowOptions, screen: ScreenOptions, output: FileOptions) -> None:
-    """Put all runs of a study side by side.
+    """Show settings and results of all runs of a study.
 
-    Shows the settings that vary, the loss, the number of latents of each type and the KL. --columns shows other results
-    instead, and --all shows all of them. A file has all columns. The columns are the same if the output is piped, but
-    then lines are as long as they need to be.
+    The table shows the settings that vary, the loss, the number of latents of each type and the KL. --columns shows
+    other results instead, and --all shows all of them. Files contain all columns. Piped output has the same columns as
+    the terminal, but lines are not wrapped.
     """
-    chosen = rows.of(_runs(file))
-    if not write_table(chosen, output):
-        print_table(chosen, rows.columns, everything=screen.all)
+    selected = rows.of(_runs(file))
+    if not write_table(selected, output):
+        print_table(selected, rows.columns, everything=screen.all)
 
 
 @command(rows=RowOptions, output=FileOptions)
 def seeds(file: File, rows: RowOptions, output: FileOptions) -> None:
-    """Show mean, deviation and intervals of each result over the seeds of each setting."""
-    chosen = rows.of(_runs(file))
+    """Show mean, deviation and intervals of results over seeds.
+
+    Runs that differ only in their seed are aggregated.
+    """
+    selected = rows.of(_runs(file))
     if output == FileOptions():
-        print_aggregates(chosen)
+        print_aggregates(selected)
     else:
-        write_table(chosen.over_seeds(), output)
+        write_table(selected.over_seeds(), output)
 
 
 @command(rows=RowOptions)
@@ -57,12 +60,15 @@ def compare(
         str,
         typer.Argument(
             metavar="SETTING=A,B",
-            help="A setting and two of its values, as beta=1,4 or data.variants=original,manipulated.",
+            help="A setting and two of its values, for example beta=1,4 or data.variants=original,manipulated.",
         ),
     ],
     rows: RowOptions,
 ) -> None:
-    """Compare two values of a setting, over pairs of runs that are equal in all else."""
+    """Compare two values of a setting over pairs of runs.
+
+    The two runs of a pair are equal in all other settings.
+    """
     print_comparisons(rows.of(_runs(file)), values)
 
 
@@ -70,22 +76,22 @@ def compare(
 def extremes(
     file: File,
     column: Annotated[
-        str, typer.Argument(metavar="COLUMN", help="The score that runs are ranked by, as mig.")
+        str, typer.Argument(metavar="COLUMN", help="The score that ranks the runs, for example mig.")
     ],
     rows: RowOptions,
     screen: ScreenOptions,
     output: FileOptions,
 ) -> None:
-    """Show the best and the worst seed of each setting by a score."""
+    """Show the seeds with the best and worst score of each setting."""
     from polariscope.studies.extremes import RESTART
     from polariscope.studies.extremes import extremes as best_and_worst
 
     ranked = best_and_worst(_runs(file).where(*rows.where), column)
-    chosen = ranked.only([RESTART, column, *rows.columns]) if rows.columns else ranked
-    if not write_table(chosen, output):
-        asked = rows.columns or main_results(chosen)
-        # By the run, because other commands ask for its name.
-        print_table(chosen, (RESTART, column, *asked), everything=screen.all, named_by="run")
+    selected = ranked.only([RESTART, column, *rows.columns]) if rows.columns else ranked
+    if not write_table(selected, output):
+        columns = rows.columns or main_results(selected)
+        # Rows are named by run, because other commands take this name as an argument.
+        print_table(selected, (RESTART, column, *columns), everything=screen.all, named_by="run")
 
 
 @checked
@@ -93,23 +99,28 @@ def extremes(
 class PaperOptions:
     """Layout of a table for a paper; see :func:`polariscope.studies.paper_table.summary_table`."""
 
-    format: Annotated[Literal["md", "latex"], Flag(default="by the file's name; otherwise md")] | None = None
-    """Format."""
-    out: Annotated[Path, Flag("FILE", default="on the screen")] | None = None
-    """Where to write it; a name that ends in .tex is for LaTeX."""
+    format: Annotated[Literal["md", "latex"], Flag(default="from the file's name, otherwise md")] | None = (
+        None
+    )
+    """Output format."""
+    out: Annotated[Path, Flag("FILE", default="standard output")] | None = None
+    """File to write; the ending .tex selects LaTeX."""
     across: Annotated[tuple[str, ...], Flag("NAMES")] = ()
-    """Settings whose values are next to each other instead of below, joined by commas."""
+    """Settings whose values are shown in columns instead of rows, separated by commas."""
     best_over: Annotated[str, Flag("NAME")] = ""
-    """Show the best value of this setting only."""
+    """Show only the best value of this setting."""
     metrics_in_rows: bool = False
-    """Put metrics below each other."""
+    """Show metrics in rows instead of columns."""
     digits: Annotated[int, Ge(0)] = 3
-    """Digits after the point."""
+    """Number of decimal places."""
 
 
 @command(rows=RowOptions, options=PaperOptions)
 def paper(file: File, rows: RowOptions, options: PaperOptions) -> None:
-    """Print a table for a paper: settings × metrics, mean ± deviation over seeds, the best in bold."""
+    """Print a table for a paper, in Markdown or LaTeX.
+
+    Rows are settings and columns are metrics, as mean ± deviation over seeds, with the best values in bold.
+    """
     from polariscope.cli.console import say
     from polariscope.core import files
     from polariscope.core.errors import check_word
@@ -141,13 +152,13 @@ def sql(
         str,
         typer.Argument(
             metavar="QUERY",
-            help="In SQL, over the table, which is called runs, and over files that it names.",
+            help="SQL query over the table, which is called runs, and over files that the query names.",
         ),
     ],
     rows: RowOptions,
     output: FileOptions,
 ) -> None:
-    """Answer a query over the table of a study; needs duckdb."""
+    """Run an SQL query on the table of a study; requires duckdb."""
     answer = rows.of(_runs(file)).sql(query)
     if not write_table(answer, output):
         print_table(answer)

@@ -1,4 +1,4 @@
-"""``polariscope table``: any runs side by side; and how tables are printed and written."""
+"""``polariscope table``: settings and results of runs, and helpers that print and write tables."""
 
 from __future__ import annotations
 
@@ -21,51 +21,51 @@ if TYPE_CHECKING:
     from polariscope.studies.table import Table
 
 MAIN = ("loss", "in_use", "training", "active", "mixed", "passive")
-"""Results that are shown if no columns are named, and the KL."""
+"""Results that are shown by default, besides the KL."""
 KL = ("kl", "loss.rate")
-"""Columns of the KL, the better one first: that of the diagnosis, or that of the log."""
+"""Columns of the KL, in order of preference: from the diagnosis, or from the log."""
 
 
 @checked
 @dataclasses.dataclass(frozen=True)
 class RowOptions:
-    """The rows and columns of a table that are used."""
+    """Selection of rows and columns of a table."""
 
     where: Annotated[tuple[str, ...], Flag("CONDITION", repeated=True)] = ()
-    """Only rows with this, as mig>0.3 or beta=4; can be repeated."""
+    """Only rows that satisfy a condition, for example mig>0.3 or beta=4; can be repeated."""
     columns: Annotated[tuple[str, ...], Flag("NAMES")] = ()
-    """Only these results, names joined by commas; the settings that vary are always there."""
+    """Only these results, separated by commas; settings that vary are always included."""
 
     def of(self, table: Table) -> Table:
-        """Return these rows and columns of a table.
+        """Return the selected rows and columns of a table.
 
-        :param table: all rows and columns.
+        :param table: the whole table.
         """
-        chosen = table.where(*self.where)
-        return chosen.only(self.columns) if self.columns else chosen
+        selected = table.where(*self.where)
+        return selected.only(self.columns) if self.columns else selected
 
 
 @checked
 @dataclasses.dataclass(frozen=True)
 class FileOptions:
-    """A table as text or as a file; a file has all columns, unless some are named."""
+    """Format and file of a table; a file has all columns unless some are selected."""
 
     format: (
         Annotated[
             Literal["csv", "tsv", "json", "md", "parquet"],
-            Flag(default="by the file's name; without a file, a table"),
+            Flag(default="from the file's name; without a file, a plain table"),
         ]
         | None
     ) = None
-    """Format."""
-    out: Annotated[Path, Flag("FILE", default="on the screen")] | None = None
-    """Where to write it."""
+    """Output format."""
+    out: Annotated[Path, Flag("FILE", default="standard output")] | None = None
+    """File to write."""
 
 
 @checked
 @dataclasses.dataclass(frozen=True)
 class ScreenOptions:
-    """What of a table is on the screen."""
+    """Columns of a table that are printed."""
 
     all: bool = False
     """Show all columns, in several parts if they are wider than the terminal."""
@@ -77,11 +77,12 @@ class TableOptions:
     """Options of ``polariscope table`` beyond rows and columns."""
 
     csv: Annotated[Path, Flag("FILE")] | None = None
-    """Also write the table to this file, with all columns unless some are named."""
+    """Also write the table to this file, with all columns unless some are selected."""
     over_seeds: bool = False
-    """Show mean, deviation and intervals over seeds instead of runs."""
+    """Show mean, deviation and intervals over seeds instead of single runs."""
     compare: Annotated[str, Flag("SETTING=A,B")] | None = None
-    """Compare two values of a setting, paired over all else, as beta=1,4 or data.variants=original,manipulated."""
+    """Compare two values of a setting over pairs of runs that are otherwise equal, for example beta=1,4 or
+    data.variants=original,manipulated."""
 
 
 @command(
@@ -97,11 +98,11 @@ def table(
     options: TableOptions,
     observations: Observations,
 ) -> None:
-    """Put runs side by side: what varies between them, and the newest results of each.
+    """Show settings and results of runs side by side.
 
-    Shows the settings that vary, the loss, the number of latents of each type and the KL. --columns shows other results
-    instead, and --all shows all of them. The columns are the same if the output is piped, but then lines are as long as
-    they need to be.
+    The table shows the settings that vary and the newest results of each run: the loss, the number of latents of each
+    type and the KL. --columns shows other results instead, and --all shows all of them. Piped output has the same
+    columns as the terminal, but lines are not wrapped.
     """
     from polariscope.cli.console import say
     from polariscope.core import files
@@ -111,26 +112,26 @@ def table(
         files.check_target(options.csv, "csv")
     if options.compare is not None and options.over_seeds:
         raise InputError(
-            problem=(Argument("compare"), " is printed by itself"),
-            remedy=("leave ", Argument("over_seeds"), " out"),
+            problem=(Argument("compare"), " and ", Argument("over_seeds"), " cannot be combined"),
+            remedy="use one of them",
         )
-    chosen = rows.of(runs_table(runs, observations.step))
+    selected = rows.of(runs_table(runs, observations.step))
     if options.compare is not None:
-        print_comparisons(chosen, options.compare)
+        print_comparisons(selected, options.compare)
     elif options.over_seeds:
-        print_aggregates(chosen)
+        print_aggregates(selected)
     else:
-        print_table(chosen, rows.columns, everything=screen.all, named_by="both")
+        print_table(selected, rows.columns, everything=screen.all, named_by="both")
     if options.csv is not None:
-        (chosen.over_seeds() if options.over_seeds else chosen).write(options.csv, "csv")
+        (selected.over_seeds() if options.over_seeds else selected).write(options.csv, "csv")
         say(f"The table is in {options.csv}")
 
 
 def write_table(table: Table, file: FileOptions) -> bool:
-    """Write a table to a file, or print it in a format; return whether either was asked for.
+    """Write a table to a file, or print it in a format; return False if neither was requested.
 
-    :param table: what is written.
-    :param file: where to, and how.
+    :param table: the table.
+    :param file: file and format.
     """
     from polariscope.cli.console import say
     from polariscope.core.frames import text_of
@@ -140,8 +141,8 @@ def write_table(table: Table, file: FileOptions) -> bool:
         say(f"The table is in {file.out}")
     elif file.format == "parquet":
         raise InputError(
-            problem="a Parquet file is not for the screen",
-            remedy=("say where to write it with ", Argument("out")),
+            problem="a Parquet table cannot be printed",
+            remedy=("write it to a file with ", Argument("out")),
         )
     elif file.format is not None:
         typer.echo(
@@ -152,20 +153,20 @@ def write_table(table: Table, file: FileOptions) -> bool:
 
 def print_table(
     table: Table,
-    asked: Sequence[str] = (),
+    columns: Sequence[str] = (),
     *,
     everything: bool = False,
     named_by: Literal["settings", "run", "both"] = "settings",
 ) -> None:
     """Print a table in as many parts as the terminal needs, and its notes.
 
-    Settings that follow from another one are not shown, nor the state of runs that are all done. A table without
-    settings is the answer to a query, and is shown whole.
+    Settings that follow from another one are hidden, and so is the state of runs if all are done. A table without
+    settings is the result of a query, and all its columns are shown.
 
-    :param table: what is printed.
-    :param asked: (default: loss, counts by type and KL) results that are shown.
-    :param everything: (default False) whether all columns are shown.
-    :param named_by: (default "settings") columns that name a row.
+    :param table: the table.
+    :param columns: (default: loss, counts by type and KL) results that are shown.
+    :param everything: (default False) if True, show all columns.
+    :param named_by: (default "settings") columns that identify a row.
     """
     from polariscope.cli.console import print_in_parts, say
     from polariscope.core.frames import cells_of
@@ -176,27 +177,27 @@ def print_table(
     is_unique = bool(settings) and not table.frame.duplicated(settings).any()
     keys = ["run"] if named_by != "settings" or not is_unique else settings
     state = ["state"] if table.not_done else []
-    telling = [] if named_by == "run" else [name for name in settings if not follows(table, name)]
-    first = [name for name in filled if name in (*keys, *state, *telling)]
-    results = [name for name in asked or main_results(table) if name in filled and name not in first]
-    chosen = filled if everything or not table.settings else [*first, *results]
-    cells = {name: list(map(cell_text, cells_of(table.frame[name]))) for name in chosen}
+    distinct = [] if named_by == "run" else [name for name in settings if not follows(table, name)]
+    first = [name for name in filled if name in (*keys, *state, *distinct)]
+    results = [name for name in columns or main_results(table) if name in filled and name not in first]
+    selected = filled if everything or not table.settings else [*first, *results]
+    cells = {name: list(map(cell_text, cells_of(table.frame[name]))) for name in selected}
     named = [name for name in keys if name in first] if table.settings else filled[:1]
     print_in_parts(cells, keys=named, numbers=table.measured)
     for note in table.notes:
         say(note)
-    hidden = [name for name in filled if name not in (*chosen, *IDENTITY, *WORDS)]
-    if hidden and not asked:
+    hidden = [name for name in filled if name not in (*selected, *IDENTITY, *WORDS)]
+    if hidden and not columns:
         count = plural(len(hidden), "more column")
-        say(f"{count}: --all shows them, --columns NAMES some of them, and a file has all.")
+        say(f"{count}: show all with --all, some with --columns NAMES, or write a file.")
 
 
 def main_results(table: Table) -> list[str]:
-    """Return the results that are shown unless others are asked for: loss, counts by type, and KL.
+    """Return the results that are shown by default: loss, counts by type, and KL.
 
-    :param table: of runs.
+    :param table: table of runs.
     """
-    # A run that was not diagnosed has its KL only from the log.
+    # Runs that were not diagnosed have a KL only in the log.
     has_loss = table.frame["loss"].notna() if "loss" in table.columns else slice(None)
     kl = [name for name in KL if name in table.columns]
     complete = [name for name in kl if table.frame.loc[has_loss, name].notna().all()]
@@ -204,12 +205,12 @@ def main_results(table: Table) -> list[str]:
 
 
 def follows(table: Table, setting: str) -> bool:
-    """Return whether a setting has one value at most, and another setting tells which runs have it.
+    """Return whether a setting has only one value, and another setting determines which runs have it.
 
-    An option of one objective of several is of this kind.
+    An example is an option of one of several objectives.
 
-    :param table: of runs.
-    :param setting: its name.
+    :param table: table of runs.
+    :param setting: name of the setting.
     """
     frame = table.frame
     others = [name for name in table.settings if name not in (setting, "seed") and frame[name].nunique() > 1]
@@ -219,9 +220,9 @@ def follows(table: Table, setting: str) -> bool:
 
 
 def print_comparisons(table: Table, text: str) -> None:
-    """Print two values of a setting side by side, paired by seed and all else.
+    """Print differences between two values of a setting, over pairs of runs with equal seed and other settings.
 
-    :param table: of runs.
+    :param table: table of runs.
     :param text: SETTING=A,B.
     """
     from polariscope.cli.console import print_in_parts, say
@@ -231,44 +232,44 @@ def print_comparisons(table: Table, text: str) -> None:
     if len(pair) != 2 or not all(pair):
         raise InputError("compare", "be SETTING=A,B with two values of the setting", got=f"{text!r}")
     comparisons = table.comparisons(setting.strip(), *pair)
-    divided = any(one.settings for one in comparisons)
+    divided = any(each.settings for each in comparisons)
     cells = {
-        **({"settings": [assigned(one.settings) or "all" for one in comparisons]} if divided else {}),
-        "column": [one.column for one in comparisons],
-        "pairs": [str(one.n) for one in comparisons],
-        "mean difference": [cell_text(one.difference) for one in comparisons],
-        "± SD": [cell_text(one.sd) for one in comparisons],
+        **({"settings": [assigned(each.settings) or "all" for each in comparisons]} if divided else {}),
+        "column": [each.column for each in comparisons],
+        "pairs": [str(each.n) for each in comparisons],
+        "mean difference": [cell_text(each.difference) for each in comparisons],
+        "± SD": [cell_text(each.sd) for each in comparisons],
         **_intervals(comparisons),
-        "higher in": [f"{one.higher} of {one.n}" for one in comparisons],
+        "higher in": [f"{each.higher} of {each.n}" for each in comparisons],
     }
     print_in_parts(cells, keys=("settings", "column"), numbers=("pairs", "mean difference", "± SD"))
     meant = (comparisons[0].first, comparisons[0].second)
     first, second = (
         f"{setting}={cell_text(value) or typed}" for value, typed in zip(meant, pair, strict=True)
     )
-    say(f"Differences are {second} minus {first}, over runs that are equal in all else.")
+    say(f"Differences are {second} minus {first}, over runs that are otherwise equal.")
     for note in table.left_out:
         say(note)
 
 
 def print_aggregates(table: Table) -> None:
-    """Print every column over the seeds of each setting.
+    """Print statistics of every column over the seeds of each setting.
 
-    :param table: of runs.
+    :param table: table of runs.
     """
     from polariscope.cli.console import print_in_parts, say
 
     aggregates = table.aggregate()
     cells = {
-        "settings": [assigned(one.settings) for one in aggregates],
-        "column": [one.column for one in aggregates],
-        "runs": [str(one.n) for one in aggregates],
-        "mean": [f"{one.mean:.4g}" for one in aggregates],
-        "± SD": ["" if one.sd is None else f"{one.sd:.3g}" for one in aggregates],
+        "settings": [assigned(each.settings) for each in aggregates],
+        "column": [each.column for each in aggregates],
+        "runs": [str(each.n) for each in aggregates],
+        "mean": [f"{each.mean:.4g}" for each in aggregates],
+        "± SD": ["" if each.sd is None else f"{each.sd:.3g}" for each in aggregates],
         **_intervals(aggregates),
-        "lowest": [one.lowest for one in aggregates],
-        "median": [one.median for one in aggregates],
-        "highest": [one.highest for one in aggregates],
+        "lowest": [each.lowest for each in aggregates],
+        "median": [each.median for each in aggregates],
+        "highest": [each.highest for each in aggregates],
     }
     print_in_parts(cells, keys=("settings", "column"), numbers=("runs", "mean", "± SD"))
     for note in (*table.notes, *table.left_out):
@@ -277,6 +278,6 @@ def print_aggregates(table: Table) -> None:
 
 def _intervals(results: Sequence[Aggregate] | Sequence[Comparison]) -> dict[str, list[str]]:
     return {
-        "95 % (t)": [interval(one.t, between=" to ") for one in results],
-        "95 % (bootstrap)": [interval(one.bootstrap, between=" to ") for one in results],
+        "95 % (t)": [interval(each.t, between=" to ") for each in results],
+        "95 % (bootstrap)": [interval(each.bootstrap, between=" to ") for each in results],
     }

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 MODEL_FLAGS = Flags(map(spelling, options_of(ModelParts)))
-"""How announcements write the parts of a model."""
+"""Spelling of the parts of a model in messages."""
 LATENTS = 10
-"""Number of latents unless another is given."""
+"""Default number of latents."""
 
 
 class TrainCommand(FlagCommand):
-    """Takes the options of the training, the dataset and every concept as flags."""
+    """A command with the options of the training, the dataset and every model part as flags."""
 
     common = {
         "": (
@@ -56,19 +56,19 @@ class TrainCommand(FlagCommand):
         "objective beta": ("--beta",),
         "data sprites": ("--image-size",),
     }
-    """The twenty that people use."""
+    """The most common options."""
 
     def groups(self) -> list[Group]:
-        """The training's options first, then those of the concepts, then those of the datasets."""
+        """Return the options of the training, then those of the model parts, then those of the datasets."""
         concepts = [group for part in ModelParts().concepts() for group in groups_of(part, f"{part}s")]
         return [training_group(), *concepts, *super().groups()]
 
     def shown_flags(self, group: Group) -> dict[str, str]:
-        """What the data share with the training, their seed, and what the command has, carries the part in front."""
+        """Return the flags of a group; a flag that the command also has, or the seed of the data, gets a prefix."""
         longer = dict(zip(group.flags, group.flags_with_part, strict=True))
-        taken = {flag for parameter in self.params for flag in parameter.opts}
-        taken |= training_group().flags.keys() if group.part == "data" else set()
-        return {longer[flag] if flag in taken else flag: name for flag, name in group.flags.items()}
+        used = {flag for parameter in self.params for flag in parameter.opts}
+        used |= training_group().flags.keys() if group.part == "data" else set()
+        return {longer[flag] if flag in used else flag: name for flag, name in group.flags.items()}
 
 
 @checked
@@ -79,7 +79,7 @@ class TrainOptions:
     n_latents: Annotated[int, Ge(1), Flag(default=str(LATENTS))] | None = None
     """Number of latent variables."""
     size: Annotated[Path, Flag("FOLDER")] | None = None
-    """Take the number of latents from 'polariscope size --out FOLDER'."""
+    """Use the number of latents and the settings of 'polariscope size --out FOLDER'."""
     out: Annotated[Path, Flag("RUN", default="runs/DATA-OBJECTIVE-HASH")] | None = None
     """Folder of the run."""
     tensorboard: bool = False
@@ -99,9 +99,8 @@ def train(
 ) -> None:
     """Train a model, or resume a run.
 
-    The same command resumes a run that was interrupted. A finished run is continued if --steps is larger than before.
-    --help shows the most common options with their defaults; --help-all shows all of them. If two parts have an option
-    of the same name, put the part in front: --prior-scale, --data-seed.
+    Run the same command again to resume an interrupted run. A finished run is continued if --steps is larger than
+    before. If two parts have an option of the same name, add the part as a prefix: --prior-scale, --data-seed.
     """
     from polariscope.cli.console import quoted, say, say_next
 
@@ -109,8 +108,8 @@ def train(
     if options.size is not None:
         if n_latents is not None:
             raise InputError(
-                problem=(Argument("size"), " and ", Argument("n_latents"), " both say how many latents"),
-                remedy="give one of them",
+                problem=(Argument("size"), " and ", Argument("n_latents"), " both set the number of latents"),
+                remedy="use one of them",
             )
         n_latents = latents_of(options.size)
     concepts = model.concepts()
@@ -143,7 +142,7 @@ def train(
     if not options.quiet:
         say_next(
             (f"polariscope diagnose {quoted(run)}", "which latents are in use, and their types"),
-            (f"polariscope report {quoted(run)}", "all of it on one page"),
+            (f"polariscope report {quoted(run)}", "all results on one page"),
         )
 
 
@@ -156,25 +155,25 @@ TAKEN = (
     "clip_gradient",
     "train_fraction",
 )
-"""Options of the training that are taken from a search; the length is not, since a search trains only to decide."""
+"""Training options that are copied from a search. The number of steps is not, because a search stops models early."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Searched:
-    """Settings of the models of a search, which a new model of the size that it found takes over."""
+    """Settings of the models of a search, for a new model of the estimated size."""
 
     folder: Path
     record: Mapping[str, Any]
     """Settings of one of its models."""
     names: Mapping[str, str]
-    """Parts of the model that the caller left open, by the names that the search had."""
+    """Names, in the search, of the model parts that the user did not set."""
 
     @classmethod
     def of(cls, folder: Path, concepts: Mapping[str, str]) -> _Searched | None:
-        """Return how the models of a search were trained; None if its method trained none.
+        """Read the settings of the models of a search; return None if its method trains no models.
 
-        :param folder: that of the search.
-        :param concepts: parts of the model, as the caller named them.
+        :param folder: folder of the search.
+        :param concepts: parts of the model on the command line.
         """
         from polariscope.sizing.size import settings_of_models
 
@@ -190,9 +189,9 @@ class _Searched:
         )
 
     def missing_from(self, settings: Mapping[str, object]) -> dict[str, Any]:
-        """Return the settings of the search that the caller did not give.
+        """Return the settings of the search that the user did not set.
 
-        :param settings: what the caller gave.
+        :param settings: settings from the command line.
         """
         used = {"objective": self.record["objective"], **self.record["model"]}
         training = {
@@ -203,10 +202,10 @@ class _Searched:
         return {**{part: used[part] for part in self.names}, **training}
 
     def units_of(self, data: AbstractDataset, wrapping: Wrapping) -> AbstractDataset:
-        """Return the data in the units of the search, unless the caller gave units or the data are others.
+        """Return the data in the units of the search, unless the user set units or the data are different.
 
-        :param data: as the caller named them.
-        :param wrapping: variants and units that the caller gave.
+        :param data: data from the command line.
+        :param wrapping: variants and units from the command line.
         """
         from polariscope.data.chain import apply_variants, variants_of
 
@@ -216,7 +215,7 @@ class _Searched:
                 "size",
                 f"be a search on observations of shape {tuple(data.shape)}, and {self.folder} has "
                 f"{tuple(model['shape'])}",
-                remedy=("give ", Argument("n_latents"), " instead"),
+                remedy=("use ", Argument("n_latents"), " instead"),
             )
         if any(dataclasses.astuple(wrapping)):
             return data
@@ -224,15 +223,15 @@ class _Searched:
         return same if same.fingerprint == recorded["fingerprint"] else data
 
     def in_words(self, settings: Mapping[str, Any], *, is_same: bool) -> str:
-        """Return what is taken from the search, and what the caller gave instead.
+        """Describe the settings that are copied from the search, and those that the user changed.
 
-        :param settings: of the new model.
-        :param is_same: whether the data are those of the search, in its units.
+        :param settings: settings of the new model.
+        :param is_same: if True, the data and their units are those of the search.
         """
         parts = [f"{part} {name}" for part, name in self.names.items()]
         rate, batch = settings["training_learning_rate"], settings["training_batch_size"]
         text = f"As in the search in {self.folder}: {', '.join([*parts, *(['units'] if is_same else [])])}."
-        text += "" if is_same else " The data or their units are not those of the search."
+        text += "" if is_same else " The data or their units differ from those of the search."
         used = {"objective": self.record["objective"], **self.record["model"]}
         for part in ModelParts().concepts():
             name, before = settings[part], used[part]["name"]
@@ -247,7 +246,7 @@ class _Searched:
 
 
 def latents_of(folder: Path) -> int:
-    """The number of latents that was found in a folder of ``polariscope size``."""
+    """Return the number of latents in the answer of a ``polariscope size`` folder."""
     from polariscope.sizing.size import read_size
     from polariscope.storage.search_folder import SearchFolder
 
@@ -255,23 +254,23 @@ def latents_of(folder: Path) -> int:
     if search.methods and not search.has_answer:
         methods = ", ".join(map(str, search.methods))
         raise InputError(
-            problem=f"{folder} holds the answers of several methods",
-            remedy=("give ", Argument("size"), f" one of {methods}"),
+            problem=f"{folder} contains the answers of several methods",
+            remedy=("set ", Argument("size"), f" to one of {methods}"),
         )
     if not search.has_answer:
         raise InputError(
             "size",
             (
-                "be a folder that ",
+                "be a folder written by ",
                 Call("size", "data", out="FOLDER"),
-                f" made, but {folder} has no answer in it",
+                f", but {folder} contains no answer",
             ),
         )
     size = read_size(folder)
     if size.target == "beta":
         raise InputError(
             "size",
-            f"hold a number of latents, and {folder} holds a β",
+            f"contain a number of latents, but {folder} contains a β",
             remedy=(
                 "use ",
                 Argument("n_latents", size.n_latents),
@@ -282,14 +281,14 @@ def latents_of(folder: Path) -> int:
             ),
         )
     if not size.value:
-        raise InputError("size", f"hold a number of latents, but the search in {folder} found none")
+        raise InputError("size", f"contain a number of latents, but the search in {folder} has no answer")
     return size.n_latents
 
 
 def training_group(without: Collection[str] = ()) -> Group:
-    """The options of the training.
+    """Return the options of the training.
 
-    :param without: (default none) options that are not flags here.
+    :param without: (default none) options that are not flags.
     """
     from polariscope.training.settings import TrainSettings
 
@@ -304,77 +303,79 @@ def take_flags(
     others: list[Group],
     defers: Mapping[str, Collection[str]] = DEFERS,
 ) -> tuple[AbstractDataset, dict[str, dict[str, Any]]]:
-    """The dataset, made with its flags and variants, and the other flags by part, checked.
+    """Open the dataset with its flags and variants, and return it with the other checked flags, by part.
 
-    :param context: the context of the call.
+    :param context: context of the call.
     :param source: the dataset, as it was typed.
-    :param concepts: the parts of the model by name, "auto" for those that the data decide.
+    :param concepts: the parts of the model by name; "auto" for those that depend on the data.
     :param wrapping: variants of the data.
-    :param others: further parts that can have options: the training, the search.
-    :param defers: (default: data to training) parts that leave an option to others which have it too.
+    :param others: further parts with options: the training, the search.
+    :param defers: (default: data to training) parts that leave a shared option to other parts.
     """
     from polariscope.training.plan import FAMILIES, choose, label
 
     flags: dict[str, object] = context.meta[KEY]
     every: Groups = context.command.groups  # type: ignore[attr-defined]
-    own = [flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")]
+    own_flags = [
+        flag for parameter in context.command.params for flag in parameter.opts if flag.startswith("--")
+    ]
     for part, name in concepts.items():
         if name != AUTO:
-            FAMILIES[part][name]  # an unknown name is refused before any file is opened
+            FAMILIES[part][name]  # raises an error for an unknown name before any file is read
     its_data = dataset_group(source)
-    taken = {flag for group in others for flag in group.flags}
+    used = {flag for group in others for flag in group.flags}
     of_data = {
         flag: value
         for flag, value in flags.items()
-        if its_data.has(flag) and (flag not in taken or flag not in its_data.flags)
+        if its_data.has(flag) and (flag not in used or flag not in its_data.flags)
     }
     options = assign_flags(of_data, [its_data], every)["data"]
     data = open_source(source, with_columns_aside(options, its_data, flags), wrapping)
     names = {part: label(choice) for part, choice in choose(data, **concepts).items()}
-    chosen = [group_of(part, FAMILIES[part], name) for part, name in names.items()]
+    selected = [group_of(part, FAMILIES[part], name) for part, name in names.items()]
     return data, assign_flags(
         flags,
-        [*others, *chosen, its_data],
+        [*others, *selected, its_data],
         every,
-        own,
+        own_flags,
         defers,
         partial(related_with, context.info_name or ""),
     )
 
 
 def for_train(flags: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Flags as arguments of :func:`polariscope.train`: with the part in front a name is never ambiguous.
+    """Return flags as arguments of :func:`polariscope.train`, with the part as a prefix to avoid ambiguity.
 
     >>> for_train({"objective": {"beta": 4.0}, "data": {"seed": 1}})
     {'objective_beta': 4.0}
     """
     return {
         f"{part}_{name}": value
-        for part, its in flags.items()
+        for part, options in flags.items()
         if part != "data"
-        for name, value in its.items()
+        for name, value in options.items()
     }
 
 
 def with_columns_aside(
     options: dict[str, Any], its_data: Group, flags: Mapping[str, object]
 ) -> dict[str, Any]:
-    """The options of the data; columns that only say how to split are set aside, if the data can do that."""
+    """Add the columns that define the split to ``aside``, if the data have this option, so they are not features."""
     if "aside" not in its_data.options:
         return options
     used = {name for key in ("columns", "labels", "row_names", "aside") for name in _names(options.get(key))}
-    asked = [str(flags[flag]) for flag in ("--split-column", "--group-column") if flag in flags]
-    added = [name for name in dict.fromkeys(asked) if name not in used]
+    columns = [str(flags[flag]) for flag in ("--split-column", "--group-column") if flag in flags]
+    added = [name for name in dict.fromkeys(columns) if name not in used]
     return {**options, "aside": (*_names(options.get("aside")), *added)} if added else options
 
 
 def _names(value: object) -> tuple[str, ...]:
-    """Names of columns: none, one, or several."""
+    """Return the names of columns as a tuple."""
     return () if value is None else (value,) if isinstance(value, str) else tuple(map(str, value))  # type: ignore[call-overload]
 
 
 def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
-    """Where a run goes that was given no folder: the same settings, the same place."""
+    """Return the default folder of a run; it depends only on the settings, so the same call resumes the run."""
     from polariscope.training.plan import label, plan
 
     digest = plan(data, **settings).describe("cpu")["hash"]
@@ -382,7 +383,7 @@ def default_run(data: AbstractDataset, settings: dict[str, Any]) -> Path:
 
 
 class TrainingProgress:
-    """Says what was chosen and from where training goes on, then how it goes; silent when nothing is left to do."""
+    """Printed progress of training: chosen settings, first step, losses. Nothing is printed for a finished run."""
 
     def __init__(self, run: Path, steps: int, shown_until: ExitStack, quiet: bool, chosen: str = "") -> None:
         from polariscope.storage.folder import RunFolder
@@ -404,7 +405,7 @@ class TrainingProgress:
                 say(self.chosen, errors=True)
             verb = "continuing" if self.finished_before else "resuming"
             what = f"{verb} from step {step - 1}" if step > 1 else "training"
-            # While it trains, PyTorch's number of threads is the run's.
+            # Valid only here: PyTorch's number of threads is set for the duration of the training.
             say(f"{self.run}: {what} with {plural(torch.get_num_threads(), 'thread')}", errors=True)
             self.line = self.shown_until.enter_context(ProgressLine(self.steps))
         self.begun = True
@@ -421,7 +422,7 @@ def run_and_print(
     tensorboard: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Train into ``run`` with live progress, then print the verdict and where the run is."""
+    """Train a model in the folder ``run`` with live progress, then print the verdict and the folder."""
     from polariscope.analysis.convergence import held_out_loss
     from polariscope.analysis.noise import Noise
     from polariscope.analysis.regime.note import ABOUT_LIKELIHOOD
@@ -433,18 +434,18 @@ def run_and_print(
 
     job = plan(data, recorded=recorded_settings(run), **settings)
     steps, chosen = job.settings.steps, announcement(job.chosen, MODEL_FLAGS)
-    data = job.data  # in the units it is trained in, which are measured once
+    data = job.data  # already in the units of training, which would otherwise be computed twice
     with ExitStack() as shown:
-        news = TrainingProgress(run, steps, shown, quiet, chosen)
+        progress = TrainingProgress(run, steps, shown, quiet, chosen)
         where = dataclasses.asdict(compute or Compute())
-        train_model(data, out=run, tensorboard=tensorboard, progress=news, **where, **settings)
+        train_model(data, out=run, tensorboard=tensorboard, progress=progress, **where, **settings)
     if quiet:
         say(str(run))
         return
     finished = Run(run)
     last = finished.log_until()[-1]
     n_done = int(finished.log()[-1]["step"])
-    done = f"{'Trained' if news.begun else 'Already trained'} for {plural(n_done, 'step')}"
+    done = f"{'Trained' if progress.begun else 'Already trained'} for {plural(n_done, 'step')}"
     at_best = "" if last["step"] == n_done else f", best at step {last['step']:,}"
     held_out = f", held-out loss {held_out_loss(last):.2f}" if last.get("validation") else ""
     say(f"{done}{at_best}: training loss {last['loss']:.2f}{held_out} nats.")

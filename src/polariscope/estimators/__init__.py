@@ -1,4 +1,4 @@
-"""The variational autoencoder as a scikit-learn transformer."""
+"""Variational autoencoder as a scikit-learn transformer."""
 
 from __future__ import annotations
 

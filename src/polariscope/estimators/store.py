@@ -1,4 +1,4 @@
-"""A fitted estimator on disk, without pickle."""
+"""Saving and loading of a fitted estimator, without pickle."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from polariscope.estimators.vae import VAE
 
 FORMAT = 1
-"""Of the files in the folder; a change that old readers cannot read raises it."""
+"""Version of the file format; it increases with changes that older versions cannot read."""
 
 
 def save(vae: VAE, folder: Path) -> None:
-    """Two files: the model, which ``polariscope.load_model`` reads too, and the rest, which names the model's hash.
+    """Write two files: the model, which ``polariscope.load_model`` can read, and the rest with the model's hash.
 
-    Parameters given as objects are written as mappings, and a random_state that is a generator as the seed that
-    was drawn from it: fitting what was loaded gives the same again.
+    Parameters that are objects are written as mappings. A random_state that is a generator is written as the seed that
+    was drawn from it, so fitting the loaded estimator gives the same result.
     """
     if folder.exists() and (
         not folder.is_dir() or {file.name for file in folder.iterdir()} - {MODEL, ESTIMATOR}
     ):
         raise InputError(
-            "folder", "be a new folder or an earlier estimator's", got=f"{folder}, which holds other things"
+            "folder", "be new or contain only a saved estimator", got=f"{folder}, which contains other files"
         )
     units = vae.units_
     record = {
@@ -70,34 +70,33 @@ def save(vae: VAE, folder: Path) -> None:
 
 
 def load(kind: type[VAE], folder: Path, device: str) -> VAE:
-    """What :func:`save` wrote; both files are checked, and that they belong together."""
+    """Load an estimator written by :func:`save`, and check that both files are intact and belong together."""
     import numpy as np
 
     if not folder.exists() and folder.parent.is_dir():
-        files.remove_leftovers(
-            folder.parent
-        )  # puts back one that was being replaced when its writer was killed
+        # Restores a folder whose replacement was interrupted.
+        files.remove_leftovers(folder.parent)
     if not (folder / ESTIMATOR).exists():
         raise InputError(
             problem=f"{folder} is not a saved estimator: it has no {ESTIMATOR}",
-            remedy="make one with VAE.save",
+            remedy="save an estimator with VAE.save",
         )
     tensors, record = files.read_tensors(folder / ESTIMATOR)
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise PolariscopeError(
-            f"{folder / ESTIMATOR} has another format than {FORMAT}, which this polariscope reads; "
+            f"{folder / ESTIMATOR} does not have format {FORMAT}, which this version of polariscope reads; "
             "use the version that wrote it."
         )
     model = read_model(folder / MODEL, device)
     if model.digest != record["model"]:
         raise PolariscopeError(
-            f"{folder / MODEL} is not the model that {ESTIMATOR} was saved with; the files were mixed."
+            f"{folder / MODEL} is not the model that {ESTIMATOR} was saved with; restore the original files."
         )
     shape = tuple(record["units"].pop("shape"))
     arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
     vae = kind(**record["parameters"])
     vae.medians_, vae.n_missing_ = arrays.pop("medians", None), record.get("n_missing", 0)
-    vae._settle(
+    vae._set_fitted(
         model=model,
         regime=Regime.from_dict(record["regime"]),
         size=None if record["size"] is None else Size.from_dict(record["size"]),
@@ -115,7 +114,7 @@ def load(kind: type[VAE], folder: Path, device: str) -> VAE:
 
 
 def _likelihood(record: dict[str, Any], parameter: object) -> LikelihoodChoice | None:
-    """Return the likelihood that was chosen; version 0.2 did not write it, and looked only at the interval."""
+    """Return the chosen likelihood; version 0.2 did not write it, and chose it only by the interval of the values."""
     if "likelihood" in record:
         return None if record["likelihood"] is None else LikelihoodChoice.from_dict(record["likelihood"])
     if parameter != "auto":
@@ -125,7 +124,7 @@ def _likelihood(record: dict[str, Any], parameter: object) -> LikelihoodChoice |
 
 
 def _parameters(vae: VAE) -> dict[str, Any]:
-    """The parameters as JSON has them."""
+    """Return the parameters as JSON values."""
     parameters = vae.get_params(deep=False)
     for kind, family in FAMILIES.items():
         if dataclasses.is_dataclass(parameters[kind]):

@@ -1,4 +1,4 @@
-"""Arrays as their owner has them, and as a network sees them."""
+"""Conversion of arrays between the units of the user and those of the network."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ Kind = Literal["rows", "grey", "channels-first", "channels-last"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Units:
-    r"""Shape, scale and type of the observations that an estimator was fitted on, and the way there and back.
+    r"""Shape, scale and type of the observations that an estimator was fitted on.
 
     A row x of a table becomes (x − offset) / scale: the units of the variants ``centred``, ``standardised`` and
-    ``scaled`` (:func:`polariscope.data.chain.units_of_rows`). Standardised, the scale changes what the model thinks
-    important, as it does for PCA. A density in the owner's units is that of the network's less Σ log scale.
+    ``scaled`` (:func:`polariscope.data.chain.units_of_rows`). Standardising changes the relative importance of the
+    features, as it does for PCA. A log-density in the user's units is that in the network's units less Σ log scale.
 
-    Counts, where a likelihood of counts is asked for, stay as they are.
+    Counts are not changed if the likelihood is one of counts.
 
-    Images, and rows that a Bernoulli likelihood is asked for, stay as they are: bytes are divided by 255, unless those
-    that were fitted on are all 0 or 1. Then 1 is white, and what is given back are floats in [0, 1], since two bytes
-    cannot hold the greys between.
+    Images, and rows with a Bernoulli likelihood, keep their values in [0, 1]. Bytes are divided by 255, unless all
+    bytes in ``fit`` are 0 or 1. In this case 1 is white, and outputs are floats in [0, 1], because bytes 0 and 1 cannot
+    represent grey.
     """
 
     kind: Kind
     shape: tuple[int, ...]
-    """Of one observation, as it was given."""
+    """Shape of one observation in the user's array."""
     is_bytes: bool
-    """Whether images were given as bytes 0 … 255, so they are returned as bytes."""
+    """If True, images are arrays of bytes 0 … 255, and outputs are bytes too."""
     is_unit_interval: bool
-    """Whether the network sees values in [0, 1]."""
+    """If True, the inputs of the network are in [0, 1]."""
     offset: Float[np.ndarray, " feature"] | None = None
     scale: Float[np.ndarray, " feature"] | None = None
     white: int | None = None
-    """Which byte is white, 1 or 255, where images were given as bytes."""
+    """Byte that is white, 1 or 255; None if images are not bytes."""
     ratio: float = 1.0
-    """Of the largest variance of a feature to the smallest, in a table that keeps their proportions."""
+    """Ratio of the largest to the smallest variance of a feature; 1 if a table is standardised or scaled."""
 
     @staticmethod
     def learn(
@@ -57,16 +57,20 @@ class Units:
         layout: Layout | None,
         counts: bool = False,
     ) -> Units:
-        """The units of ``X``, which has passed scikit-learn's own checks."""
+        """Return the units of ``X``, which has passed scikit-learn's checks."""
         shape = tuple(X.shape[1:])
         keeps_units = counts or (unit_interval and not scale)
         if X.ndim != 2 or keeps_units:
-            what = "rows in [0, 1] for a Bernoulli likelihood"
-            what = "images" if X.ndim != 2 else "counts" if counts else what
-            remedy = "leave it out" if what == "counts" else "they are used as they are, in [0, 1]"
-            for name, asked in (("standardise", standardise), ("scale", scale)):
-                if asked:
-                    raise InputError(name, f"be False for {what}", got="True", remedy=remedy)
+            values = "rows in [0, 1] for a Bernoulli likelihood"
+            values = "images" if X.ndim != 2 else "counts" if counts else values
+            remedy = (
+                "leave it out"
+                if values == "counts"
+                else "leave it out: their values are used unchanged, in [0, 1]"
+            )
+            for name, is_set in (("standardise", standardise), ("scale", scale)):
+                if is_set:
+                    raise InputError(name, f"be False for {values}", got="True", remedy=remedy)
         if X.ndim == 2 and (counts or not keeps_units):
             units = units_of_rows(X, standardise=standardise, scale=scale, keep_units=keeps_units)
             if units is None:
@@ -77,8 +81,9 @@ class Units:
         if X.ndim == 4:
             first = from_arrays(X[:1], layout=layout).shape == shape
             kind = layout or ("channels-first" if first else "channels-last")
-        seen = Units(kind, shape, False, True).dataset(X)  # refuses what is neither bytes nor in [0, 1]
-        return Units(kind, shape, seen.white == 255, True, white=seen.white)
+        # Raises an error for values that are neither bytes nor in [0, 1].
+        dataset = Units(kind, shape, False, True).dataset(X)
+        return Units(kind, shape, dataset.white == 255, True, white=dataset.white)
 
     @property
     def n_values(self) -> int:
@@ -87,7 +92,7 @@ class Units:
 
     @property
     def log_scale(self) -> float:
-        """Σ log scale: the difference between a log-density in the network's units and one in the owner's."""
+        """Σ log scale: the difference between log-densities in the network's units and in the user's units."""
         return 0.0 if self._rescaling is None else self._rescaling.log_volume
 
     @property
@@ -97,7 +102,7 @@ class Units:
         return Rescaling(self.offset, self.scale)
 
     def dataset(self, X: Shaped[np.ndarray, "sample ..."]) -> ArraysDataset:
-        """What the network is trained on."""
+        """Return the dataset in the network's units."""
         self.check(X)
         if self.kind == "rows":
             return from_arrays(self._scaled(X), unit_interval=self.is_unit_interval)
@@ -108,20 +113,20 @@ class Units:
         )
 
     def source(self, X: Shaped[np.ndarray, "sample ..."]) -> ArraysDataset:
-        """The observations as their owner has them, for who puts them into units itself."""
+        """Return the dataset in the user's units, for functions that change the units themselves."""
         if self.kind != "rows":
             return self.dataset(X)
         return from_arrays(X, unit_interval=self.is_unit_interval and self.scale is None)
 
     def values(self, X: Shaped[np.ndarray, "sample ..."]) -> Float[np.ndarray, "sample ..."]:
-        """What the network sees of ``X``; rows in their own precision."""
+        """Return ``X`` in the network's units; rows keep their precision."""
         self.check(X)
         return self._scaled(X) if self.kind == "rows" else self.dataset(X).values(np.arange(len(X)))
 
     def restore(
         self, values: Float[np.ndarray, "sample ..."], dtype: Any
     ) -> Shaped[np.ndarray, "sample ..."]:
-        """The inverse of :meth:`values`: the owner's shape and units; bytes for bytes, else of ``dtype``."""
+        """Invert :meth:`values` to the user's shape and units; bytes if ``X`` was bytes, otherwise ``dtype``."""
         if (rescaling := self._rescaling) is not None:
             return rescaling.inverse(values, dtype)
         if self.kind == "grey":
@@ -132,8 +137,8 @@ class Units:
 
     def check(self, X: Shaped[np.ndarray, "sample ..."]) -> None:
         if tuple(X.shape[1:]) != self.shape:
-            wanted, got = (", ".join(map(str, ("sample", *shape))) for shape in (self.shape, X.shape[1:]))
-            raise InputError("X", f"have shape ({wanted}) as in fit", got=f"({got})")
+            expected, got = (", ".join(map(str, ("sample", *shape))) for shape in (self.shape, X.shape[1:]))
+            raise InputError("X", f"have shape ({expected}) as in fit", got=f"({got})")
 
     def _scaled(self, X: Shaped[np.ndarray, "sample feature"]) -> Float[np.ndarray, "sample feature"]:
         return X if (rescaling := self._rescaling) is None else rescaling.apply(X, X.dtype)

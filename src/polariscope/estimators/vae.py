@@ -1,4 +1,4 @@
-"""A variational autoencoder as a scikit-learn transformer."""
+"""Variational autoencoder as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -52,115 +52,116 @@ from polariscope.training.train import build, choose_device, choose_threads
 
 FLOATS = (np.float64, np.float32)
 PACE = tuple(field.name for field in dataclasses.fields(Pace))
-"""Parameters that the planner decides, unless they are set."""
-MIN_STEPS = 400  # steps of a candidate, below which sizing can see no trend
+"""Parameters that the planner chooses unless they are set."""
+MIN_STEPS = 400  # of a candidate of sizing, which cannot detect a trend with fewer
 MIN_SAMPLES = 3
-"""Observations that training asks of a dataset."""
-OWN = (*PACE, "patience", "seed")
+"""Minimum number of observations for training."""
+NOT_OPTIONS = (*PACE, "patience", "seed")
+"""Settings that are parameters of the estimator and therefore not accepted in ``options``."""
 
 
 class VAE(TransformerMixin, BaseEstimator):
-    r"""Embed a table or images by the latent variables that a variational autoencoder really uses.
+    r"""Embed a table or images with the latent variables that a variational autoencoder uses.
 
-    ``fit`` chooses the number of latents, trains a model on all of ``X`` and names its latents active, mixed or
-    passive; ``transform`` gives the posterior mean μ(x) of those that are not passive. The mean of a passive latent
-    varies little, and what it holds is usually in the others too: a column that adds next to nothing.
+    ``fit`` chooses the number of latents, trains a model on all of ``X`` and determines which latents are in use.
+    ``transform`` returns the posterior mean μ(x) of these latents. The means of the others vary little and add almost
+    no information.
 
     ``X`` is a table (sample, feature), or images (sample, height, width), (sample, channel, height, width) or
     (sample, height, width, channel), of bytes or of floats in [0, 1]. Bytes are 0 … 255, or all 0 and 1.
 
-    **How many latents.** With ``n_latents="fondue"`` the answer is that of :func:`polariscope.size`, and of the command
-    line, for the same table: models with the learning rate and the length that suit the search. What you set here
-    (net, objective, steps, learning_rate, batch_size, options) holds for them too.
+    **Number of latents.** With ``n_latents="fondue"`` the number is estimated as by :func:`polariscope.size`, and by
+    the command line, for the same table: the search uses its own learning rate and number of steps. Parameters that you
+    set (net, objective, steps, learning_rate, batch_size, options) also apply to the models of the search.
 
-    **Noise of a table.** A latent earns its keep when it explains more than the decoder takes for noise: in a
-    linear model direction i of the data, with variance λ_i, is active if and only if λ_i > γ, the decoder's
-    variance (β = 1). So γ decides what "passive" means. With the customary γ = 1 on standardised features every
-    direction that carries less than one feature's worth of variance would be dropped. Here, as in
-    :func:`polariscope.train`, it is learned, one number for all features, from a tenth of their mean variance: it
-    settles where the error of the reconstruction is, as the noise of probabilistic PCA does (Lucas et al., Don't Blame
-    the ELBO!, lucas2019), but not below 1e-4 of that variance. A latent is passive when it explains no more than this
-    noise. It also makes p(x) a density one can compare. Choose γ yourself with ``options={"variance": 0.05}``,
-    in units of the mean variance of the features. Images and tables of 0 and 1 have a Bernoulli likelihood, and tables
-    of counts a Poisson or negative-binomial one; they are used as they are.
+    **Noise of a table.** A latent is active if it explains more variance than the decoder treats as noise. In a linear
+    model, direction i of the data, with variance λ_i, is active if and only if λ_i > γ, the variance of the decoder
+    (β = 1). Therefore γ determines which latents are passive. With the usual γ = 1 on standardised features, every
+    direction with less than the variance of one feature would be dropped. Here, as in :func:`polariscope.train`, one γ
+    for all features is learned. It starts at a tenth of their mean variance and converges to the reconstruction error,
+    as the noise of probabilistic PCA does (Lucas et al., Don't Blame the ELBO!, lucas2019), but not below 1e-4 of the
+    mean variance. A learned γ also makes values of p(x) comparable. To set γ, pass ``options={"variance": 0.05}``, in
+    units of the mean variance of the features. Images and tables of 0 and 1 have a Bernoulli likelihood, and tables of
+    counts a Poisson or negative-binomial one; their values are not changed.
 
-    **Units.** A table is centred and divided by one number, the root of its features' mean variance, so
-    learning rate and γ do not depend on units; what is given back is in the units of ``X``. Only with
-    ``standardise=True`` every feature has variance 1, and only with ``scale=True`` values from 0 to 1.
+    **Units.** A table is centred and divided by one number, the square root of the mean variance of its features, so
+    learning rate and γ do not depend on units. Outputs are in the units of ``X``. With ``standardise=True`` every
+    feature has variance 1, and with ``scale=True`` every feature has values from 0 to 1.
 
     Parameters
     ----------
     n_latents:
-        A number, or how to find it: "fondue" (:func:`polariscope.size`).
+        Number of latents, or the method that estimates it: "fondue" (:func:`polariscope.size`).
     objective, net, posterior, prior, likelihood:
-        As in :func:`polariscope.train`, by name, as a mapping or as an object; not those that need factors or
-        labels. net "auto" is a convolutional network for images whose sides are multiples of 16, else two hidden
-        layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is as said above, by the rule of
-        :func:`polariscope.training.likelihood.choose_likelihood`; "bernoulli" for a table needs values in [0, 1],
-        which are then used as they are.
+        As in :func:`polariscope.train`, by name, as a mapping or as an object; those that require factors or labels are
+        not supported. net "auto" is a convolutional network for images whose sides are multiples of 16, otherwise two
+        hidden layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is chosen as described above, by
+        :func:`polariscope.training.likelihood.choose_likelihood`; "bernoulli" for a table requires values in [0, 1],
+        which are not changed.
     variables:
-        Which latents ``transform`` keeps: "in-use", "active+mixed", "active" or "all". If none is of that kind, the one
-        with the largest KL is returned, with a warning: an array without columns would stop any pipeline.
+        Latents that ``transform`` returns: "in-use", "active+mixed", "active" or "all". If there is none of that kind,
+        the latent with the largest KL is returned, with a warning, because an array without columns would break a
+        pipeline.
     steps, learning_rate, batch_size:
-        Of the training; None: for a table as in :func:`polariscope.train`, 100 passes (2,000 to 20,000 steps) with rate
-        1e-3 and batches of 64; for images 2,000, 3e-3 and 128. The learning rate falls to 0 along a cosine. A batch is
-        at most the whole of ``X``. Where they are given, they are also those of the models that sizing trains, with at
-        least 400 steps and a constant rate.
+        Settings of the training. By default (None), tables are trained as in :func:`polariscope.train`, for 100 passes
+        (2,000 to 20,000 steps) with rate 1e-3 and batches of 64, and images for 2,000 steps with 3e-3 and 128. The
+        learning rate decreases to 0 along a cosine. A batch contains at most all of ``X``. If they are set, they also
+        apply to the models of sizing, with at least 400 steps and a constant rate.
     patience:
-        Lines of the log (50 in all) without a lower held-out loss after which training stops; ``steps`` is then the
-        maximum, and the model is that of the lowest loss. A tenth of ``X`` is held out for that. 0, the default, trains
-        on all of ``X`` for all steps.
+        Number of lines of the log (50 in all) without a lower held-out loss after which training stops. ``steps`` is
+        then the maximum, the model is that of the lowest loss, and a tenth of ``X`` is held out. With 0, the default,
+        the model is trained on all of ``X`` for all steps.
     standardise:
-        Divide each feature of a table by its own standard deviation.
+        If True, divide each feature of a table by its standard deviation.
     scale:
-        Bring each feature of a table to [0, 1] by its lowest and highest value in ``fit``, instead; likelihood "auto"
-        is then the Bernoulli one. Values beyond that range are taken by ``transform``, not by ``score_samples``.
+        If True, scale each feature of a table to [0, 1] by its minimum and maximum in ``fit``; likelihood "auto" is
+        then Bernoulli. Values outside this range are accepted by ``transform``, but not by ``score_samples``.
     missing:
-        What is done about missing values (NaN) of a table. "refuse" names their columns. "drop" fits without the rows
-        that lack a value; ``transform`` and ``score_samples`` give NaN for such rows, so the others stay in their
-        places. "median" fills in the median of the column in ``fit``, also in ``transform``. Infinite values are
-        refused.
+        Treatment of missing values (NaN) of a table. "refuse" raises an error that names their columns. "drop" fits
+        without rows that have missing values; ``transform`` and ``score_samples`` return NaN for such rows, so other
+        rows keep their positions. "median" replaces missing values by the median of the column in ``fit``, also in
+        ``transform``. Infinite values raise an error.
     threshold:
-        Of FONDUE: how much posterior variance, Σ E[σ²], the latents may have together.
+        Maximum Σ E[σ²] of FONDUE; above it a latent is unused.
     n_draws:
-        Draws behind each log-density of ``score_samples``.
+        Number of posterior samples for each log-density of ``score_samples``.
     layout:
-        "channels-first" or "channels-last", where the shape of the images leaves it open.
+        "channels-first" or "channels-last", required if the shape of the images is ambiguous.
     random_state:
-        A number gives the same bytes every time, and so does the default; None takes a seed from NumPy's global
-        generator, and a RandomState gives one.
+        Seed. With a number, including the default, results are identical byte for byte. With None a seed is drawn from
+        NumPy's global generator, and with a RandomState from that generator.
     device:
         "auto", "cpu", "cuda" or "mps".
     threads:
-        How many threads PyTorch trains with; None: by the work in a step and the cores, one for a table.
+        Number of PyTorch threads; None chooses it from the work per step and the number of cores, 1 for a table.
     options:
-        Further options of the parts and of the training by name, as :func:`polariscope.train` takes them:
-        ``{"beta": 4.0}``.
+        Further options of the parts and of the training by name, as in :func:`polariscope.train`: ``{"beta": 4.0}``.
 
     Attributes
     ----------
     model_, regime_, size_:
-        The trained model, its diagnosis, and the answer to how many latents (None when a number was given).
+        The trained model, its diagnosis, and the answer of the search for the number of latents (None if a number was
+        set).
     chosen_:
-        What was chosen for you, in words: how the data are read and scaled, the net, the likelihood and its variance,
-        learning rate, batch size and length.
+        Descriptions of the settings that were chosen automatically: reading and scaling of the data, net, likelihood
+        and its variance, learning rate, batch size and length.
     planned_:
-        Learning rate, batch size and length that the planner chose, without those that you set.
+        Learning rate, batch size and length chosen by the planner, without those that you set.
     medians_, n_missing_:
-        The medians that fill in missing values (None unless ``missing="median"``); the number of missing values that
-        were filled, or of rows left out.
+        Medians that replace missing values (None unless ``missing="median"``), and the number of missing values that
+        were replaced, or of rows that were dropped.
     likelihood_:
-        The likelihood that "auto" stands for, with its reason and the facts behind it; None if you named one.
+        The likelihood chosen by "auto", with the reason and the facts it is based on; None if you set one.
     noise_:
-        What the model takes for noise: its γ, in units of the mean variance of the features; ``size_.noise`` is that
-        of the models that sizing trained. None for images.
+        Variance γ of the decoder, in units of the mean variance of the features; ``size_.noise`` is that of the models
+        of sizing. None for images.
     n_latents_, types_, kept_:
-        Number of latents, the type of each, and the numbers of those that ``transform`` keeps.
+        Number of latents, type of each, and indices of those that ``transform`` returns.
     loss_curve_, history_:
-        The loss while training, in nats, and the lines of the log it is taken from.
+        The training loss in nats, and the lines of the log.
     units_, seed_, n_features_in_, feature_names_in_:
-        Scale and shape of the observations; the seed used; the number of values in one observation, and their
-        names where ``X`` had any.
+        Scale and shape of the observations, the seed, the number of values in one observation, and their names if ``X``
+        has names.
 
     Examples
     --------
@@ -226,7 +227,7 @@ class VAE(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: DataLike, y: object = None) -> VAE:
-        """Choose the number of latents, train, and name each latent's type; ``y`` is not used.
+        """Choose the number of latents, train a model, and determine the type of each latent.
 
         :param X: a table or images, as the class describes.
         :param y: not used.
@@ -236,7 +237,9 @@ class VAE(TransformerMixin, BaseEstimator):
         for name in ("standardise", "scale"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InputError(name, "be True or False", got=f"{getattr(self, name)!r}")
-        shorthands(standardise=bool(self.standardise), scale=bool(self.scale))  # not both
+        shorthands(
+            standardise=bool(self.standardise), scale=bool(self.scale)
+        )  # raises an error if both are set
         if self.layout is not None and self.layout not in get_args(Layout):
             raise InputError(
                 "layout", f"be None or one of {', '.join(get_args(Layout))}", got=f"{self.layout!r}"
@@ -259,18 +262,18 @@ class VAE(TransformerMixin, BaseEstimator):
         threads = check_threads(self.threads)
         if isinstance(n_latents, str):
             size = self._size(units.source(X), n_latents, seed, threads)
-            n_latents = max(1, size.n_latents)  # 0: the data are noise to such a model
+            n_latents = max(1, size.n_latents)  # an answer of 0 means that the models treat the data as noise
         model, history = _train(data, n_latents, recipe, self.device, threads)
         stopped_at = model.step if model.step is not None and model.step < history[-1]["step"] else None
         state = training_state(history, threshold=INFORMATION, stopped_at=stopped_at)
         regime = diagnose(dataclasses.replace(encode(model, data, seed=seed), training=state), seed=seed)
         latents = select_latents(regime, self.variables)
-        self._settle(model, regime, size, units, latents, history, seed, suitable)
+        self._set_fitted(model, regime, size, units, latents, history, seed, suitable)
         self.planned_ = self._planned(data, recipe)
         return self
 
     def _learn_gaps(self, X: Shaped[np.ndarray, "sample ..."]) -> Shaped[np.ndarray, "kept ..."]:
-        """Return the table that the model is fitted on, without missing values; medians are remembered."""
+        """Return the table that the model is fitted on, without missing values, and store the medians."""
         self.medians_, self.n_missing_ = None, 0
         if X.ndim != 2 or self.missing == "refuse":
             return X
@@ -283,16 +286,16 @@ class VAE(TransformerMixin, BaseEstimator):
         if len(gaps.complete) < MIN_SAMPLES:
             raise InputError(
                 "X",
-                f"have at least {MIN_SAMPLES} rows that lack no value",
+                f"have at least {MIN_SAMPLES} rows without missing values",
                 got=len(gaps.complete),
-                remedy=("leave out columns that lack many values, or use ", Argument("missing", "median")),
+                remedy=("drop columns with many missing values, or use ", Argument("missing", "median")),
             )
         return X[gaps.complete]
 
     def _without_gaps(
         self, X: Shaped[np.ndarray, "sample ..."]
     ) -> tuple[Shaped[np.ndarray, "part ..."], Int[np.ndarray, " part"] | None]:
-        """Return observations without missing values, and which they are if others were left out."""
+        """Return observations without missing values, and their indices if others were dropped."""
         if self.medians_ is not None:
             return fill(X, self.medians_), None
         if X.ndim != 2 or self.missing == "refuse":
@@ -301,7 +304,7 @@ class VAE(TransformerMixin, BaseEstimator):
         return (X, None) if len(complete) == len(X) else (X[complete], complete)
 
     def _suitable_likelihood(self, X: Shaped[np.ndarray, "sample ..."]) -> LikelihoodChoice | None:
-        """Return the likelihood that "auto" stands for, with its reason; None if another one was asked for."""
+        """Return the likelihood chosen by "auto", with its reason; None if the user set one."""
         if not _is_auto(self.likelihood):
             return None
         if X.ndim != 2 or self.scale:
@@ -315,7 +318,7 @@ class VAE(TransformerMixin, BaseEstimator):
 
     @property
     def chosen_(self) -> tuple[str, ...]:
-        """What was chosen for the user, in a few words each."""
+        """Descriptions of the settings that were chosen automatically."""
         check_is_fitted(self)
         parts = {kind: getattr(self, kind) for kind in ("net", "posterior", "prior", "likelihood")}
         assert self.options is None or isinstance(self.options, Mapping)
@@ -323,14 +326,14 @@ class VAE(TransformerMixin, BaseEstimator):
         units = self.units_
         read = [] if self.layout is not None or len(units.shape) < 3 else [units.kind.replace("-", " ")]
         if self.n_missing_ and self.medians_ is not None:
-            read.append(f"{self.n_missing_:,} missing values filled with the median of the column in fit")
+            read.append(f"{self.n_missing_:,} missing values replaced by the median of the column in fit")
         elif self.n_missing_:
-            read.append(f"fitted without {self.n_missing_:,} rows that lack a value")
+            read.append(f"fitted without {self.n_missing_:,} rows with missing values")
         if units.white is not None:
             read.append("bytes divided by 255" if units.white == 255 else "bytes 0 and 1 are black and white")
         if units.scale is not None:
             read.append(
-                "each feature of the table brought to [0, 1]"
+                "each feature of the table scaled to [0, 1]"
                 if self.scale
                 else "each feature of the table centred and divided by its standard deviation"
                 if self.standardise
@@ -348,11 +351,11 @@ class VAE(TransformerMixin, BaseEstimator):
 
     @property
     def noise_(self) -> Noise | None:
-        """What the model takes for noise: its γ, in the units that it is trained in; None where γ is not one number."""
+        """Variance γ of the decoder, in the units of training; None if γ is not one number."""
         check_is_fitted(self)
         return Noise.of_run({"model": self.model_.blueprint.describe()}, {"gamma": self.model_.gamma})
 
-    def _settle(
+    def _set_fitted(
         self,
         model: Model,
         regime: Regime,
@@ -363,7 +366,7 @@ class VAE(TransformerMixin, BaseEstimator):
         seed: int,
         likelihood: LikelihoodChoice | None,
     ) -> None:
-        """What fitting, or loading, leaves behind."""
+        """Set the attributes of a fitted or loaded estimator."""
         self.model_ = model
         self.regime_ = regime
         self.size_ = size
@@ -377,9 +380,9 @@ class VAE(TransformerMixin, BaseEstimator):
         self.loss_curve_ = np.array([line["loss"] for line in history])
 
     def transform(self, X: DataLike) -> Float[np.ndarray, "sample kept"]:
-        """Posterior means of the selected latents, (sample, latent), in the precision of ``X``.
+        """Return the posterior means of the selected latents, (sample, latent), in the precision of ``X``.
 
-        :param X: observations shaped like those of ``fit``.
+        :param X: observations with the same shape as in ``fit``.
         """
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
@@ -391,12 +394,12 @@ class VAE(TransformerMixin, BaseEstimator):
         return _scatter(codes, rows, len(checked))
 
     def inverse_transform(self, Z: Any) -> Shaped[np.ndarray, "sample ..."]:
-        """What the decoder makes of latents as ``transform`` gives them, in the shape and units of ``X``.
+        """Decode latents, as returned by ``transform``, to the shape and units of ``X``.
 
-        Latents that were not selected are at the prior's mean. Images given as bytes come back as bytes; those
-        of bytes 0 and 1 alone as floats, which can be grey.
+        Other latents are set to the mean of the prior. If ``X`` was images of bytes, the output is bytes; if all bytes
+        were 0 or 1, it is floats, which can represent grey.
 
-        :param Z: latents as ``transform`` gives them, (sample, latent).
+        :param Z: latents as returned by ``transform``, (sample, latent).
         """
         check_is_fitted(self)
         refuse_masked(Z, "Z")
@@ -404,7 +407,7 @@ class VAE(TransformerMixin, BaseEstimator):
         if Z.shape[1] != len(self.kept_):
             raise InputError(
                 "Z",
-                f"have a column for each of the {len(self.kept_)} latents that transform keeps",
+                f"have a column for each of the {len(self.kept_)} latents that transform returns",
                 got=Z.shape[1],
             )
         model = self._model(Z.dtype)
@@ -415,29 +418,29 @@ class VAE(TransformerMixin, BaseEstimator):
     def sample(
         self, n_samples: object = 1, *, seed: int = 0, noise: bool = True
     ) -> Shaped[np.ndarray, "sample ..."]:
-        """Draw observations from the model: z ~ p(z), then x ~ p(x|z), or its mean where ``noise`` is False.
+        """Sample observations from the model: z ~ p(z), then x ~ p(x|z).
 
-        :param n_samples: (default 1) how many observations to draw.
-        :param seed: (default 0) seed of the draws.
-        :param noise: (default True) whether to draw x ~ p(x|z), or take its mean.
+        :param n_samples: (default 1) number of observations.
+        :param seed: (default 0) seed of the samples.
+        :param noise: (default True) if True, sample x ~ p(x|z); otherwise return its mean.
         """
         check_is_fitted(self)
         if isinstance(n_samples, bool) or not isinstance(n_samples, int | np.integer) or n_samples < 1:
-            raise InputError("n_samples", "be an integer from 1", got=f"{n_samples!r}")
+            raise InputError("n_samples", "be an integer of at least 1", got=f"{n_samples!r}")
         generator = torch.Generator(self.model_.device).manual_seed(derive(seed, "draw"))
         with torch.inference_mode():
             z = self.model_.prior.given(None).sample(int(n_samples), generator)
         return self._decoded(self.model_, z, generator if noise else None, np.float64)
 
     def score_samples(self, X: DataLike) -> Float[np.ndarray, " sample"]:
-        """log p(x) of each observation in nats, estimated with ``n_draws`` importance-weighted draws.
+        """Estimate log p(x) of each observation in nats, with ``n_draws`` importance-weighted samples.
 
-        A density in the units of ``X``; it is not above log p(x) in expectation. Of images with a Bernoulli
-        likelihood it is a log-probability where pixels are 0 or 1, and a cross-entropy where they are grey. How it
-        is estimated: :func:`polariscope.estimators.evidence.log_evidence`. Of counts it is a log-probability, given the
-        total of each observation where the likelihood has sizes.
+        The result is a log-density in the units of ``X``, and in expectation at most log p(x); see
+        :func:`polariscope.estimators.evidence.log_evidence`. For images with a Bernoulli likelihood it is a
+        log-probability if pixels are 0 or 1, and a cross-entropy if they are grey. For counts it is a log-probability,
+        given the total of each observation if the likelihood has sizes.
 
-        :param X: observations shaped like those of ``fit``.
+        :param X: observations with the same shape as in ``fit``.
         """
         check_is_fitted(self)
         checked = self._checked(X, reset=False)
@@ -452,18 +455,18 @@ class VAE(TransformerMixin, BaseEstimator):
         return _scatter(scores, rows, len(checked))
 
     def score(self, X: DataLike, y: object = None) -> float:
-        """Mean log-density of the observations, nats; higher is better. ``y`` is not used.
+        """Return the mean log-density of the observations in nats; higher is better.
 
-        With ``missing="drop"``, rows that lack a value do not count.
+        With ``missing="drop"``, rows with missing values are ignored.
 
-        :param X: observations shaped like those of ``fit``.
+        :param X: observations with the same shape as in ``fit``.
         :param y: not used.
         """
         scores = self.score_samples(X)
         return float(scores[~np.isnan(scores)].mean() if self.missing == "drop" else scores.mean())
 
     def get_feature_names_out(self, input_features: object = None) -> Shaped[np.ndarray, " kept"]:
-        """Names of the columns of ``transform``: "vae3" is latent 3. ``input_features`` is not used.
+        """Return the names of the columns of ``transform``: "vae3" is latent 3.
 
         :param input_features: not used.
         """
@@ -473,7 +476,7 @@ class VAE(TransformerMixin, BaseEstimator):
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator to a folder that :meth:`load` reads, without pickle.
 
-        :param folder: where to write.
+        :param folder: folder to write.
         """
         from polariscope.estimators.store import save
 
@@ -482,28 +485,28 @@ class VAE(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu") -> VAE:
-        """What :meth:`save` wrote, checked; loading never runs code from the files.
+        """Load and check an estimator written by :meth:`save`; loading never executes code from the files.
 
-        :param folder: what :meth:`save` wrote.
-        :param device: (default "cpu") where the model goes.
+        :param folder: folder written by :meth:`save`.
+        :param device: (default "cpu") PyTorch device of the model.
         """
         from polariscope.estimators.store import load
 
         return load(VAE, Path(folder), device)
 
     def _checked(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
-        """X as scikit-learn wants it checked; what an observation looks like is remembered or compared."""
+        """Apply scikit-learn's checks to X; store the features if ``reset`` is True, otherwise compare them."""
         refuse_masked(X, "X")
-        n_least = MIN_SAMPLES if reset else 1
+        min_samples = MIN_SAMPLES if reset else 1
         if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
             try:
-                # NaN is allowed here, so the error about missing values names their columns.
+                # NaN passes this check, because our own error about missing values names their columns.
                 checked = validate_data(
                     self,
                     X,
                     reset=reset,
                     dtype=FLOATS,
-                    ensure_min_samples=n_least,
+                    ensure_min_samples=min_samples,
                     ensure_all_finite="allow-nan",
                 )
                 if self.missing == "refuse" and np.isnan(checked.min(initial=0)):
@@ -518,7 +521,7 @@ class VAE(TransformerMixin, BaseEstimator):
                     problem=f"X has columns of text: {', '.join(names)}",
                     remedy="drop them, or encode them as numbers",
                 ) from error
-        X = check_array(X, dtype="numeric", allow_nd=True, ensure_min_samples=n_least, input_name="X")
+        X = check_array(X, dtype="numeric", allow_nd=True, ensure_min_samples=min_samples, input_name="X")
         if reset:
             self.n_features_in_ = int(np.prod(X.shape[1:]))
             if hasattr(self, "feature_names_in_"):
@@ -526,68 +529,68 @@ class VAE(TransformerMixin, BaseEstimator):
         return X
 
     def _recipe(self, data: AbstractDataset, likelihood: PartLike, seed: int) -> dict[str, Any]:
-        """The parts and the training, as :func:`polariscope.train` takes them."""
+        """Return the parts and training settings as arguments of :func:`polariscope.train`."""
         options = {} if self.options is None else self.options
         if not isinstance(options, Mapping):
             raise InputError("options", "be a mapping of names to values", got=f"{self.options!r}")
-        for name in OWN:
+        for name in NOT_OPTIONS:
             if name in options:
-                own = "random_state" if name == "seed" else name
+                parameter = "random_state" if name == "seed" else name
                 raise InputError(
-                    "options", f"not hold {name!r}", remedy=f"set the parameter {own} of VAE instead"
+                    "options", f"not contain {name!r}", remedy=f"set the parameter {parameter} of VAE instead"
                 )
-        chosen = choose(data, self.objective, self.net, self.posterior, self.prior, likelihood)
+        parts = choose(data, self.objective, self.net, self.posterior, self.prior, likelihood)
         if (
             concept_of("objective", self.objective).needs
-            or concept_of("prior", chosen["prior"]).is_conditional
+            or concept_of("prior", parts["prior"]).is_conditional
         ):
             raise InputError(
                 problem=(
-                    f"objective {self.objective!r} needs factors, labels or pairs beside X, which a "
-                    "transformer is not given"
+                    f"objective {self.objective!r} requires factors, labels or pairs besides X, which a "
+                    "transformer does not receive"
                 ),
                 remedy="use polariscope.train",
             )
-        training = {**self._planned(data, chosen).options, **self._training()}
+        training = {**self._planned(data, parts).options, **self._training()}
         training |= {"patience": self.patience, "seed": seed}
-        return {**chosen, "schedule": "cosine", **training, **options}
+        return {**parts, "schedule": "cosine", **training, **options}
 
     def _planned(self, data: AbstractDataset, parts: Mapping[str, Any]) -> Planned:
-        """Return the rate, batch size and length that the planner chooses, without those that were set."""
+        """Return the learning rate, batch size and length chosen by the planner, without those that were set."""
         pace = QUICK_IMAGES if len(data.shape) == 3 else None
         return planned_training(data, concept_of("net", parts["net"]), self._training(), pace=pace)
 
     def _training(self) -> dict[str, Any]:
-        """What was said of the training."""
+        """Return the training settings that were set."""
         if self.steps is not None and (
             isinstance(self.steps, bool) or not isinstance(self.steps, int | np.integer) or self.steps < 1
         ):
-            raise InputError("steps", "be an integer from 1", got=f"{self.steps!r}")
+            raise InputError("steps", "be an integer of at least 1", got=f"{self.steps!r}")
         settings = {name: getattr(self, name) for name in PACE}
         settings |= {} if self.steps is None else {"steps": int(self.steps)}
         return {name: value for name, value in settings.items() if value is not None}
 
     def _size(self, data: AbstractDataset, method: str, seed: int, threads: int | None) -> Size:
-        """How many latents the data need: what :func:`polariscope.size` says, with what was set here."""
+        """Estimate the number of latents with :func:`polariscope.size` and the parameters that were set."""
         from polariscope.sizing.checks import supported_options
         from polariscope.sizing.size import size
 
         parts = {kind: getattr(self, kind) for kind in FAMILIES if not _is_auto(getattr(self, kind))}
         assert self.options is None or isinstance(self.options, Mapping)
-        # Candidates are continued as long as their decision is open, which a rate that falls to 0 does not allow.
+        # Candidates are trained until they are decided, which requires a rate that does not decrease to 0.
         further = {name: value for name, value in (self.options or {}).items() if name != "schedule"}
-        asked = {**parts, **self._training(), **further, "threshold": self.threshold}
-        asked |= {"steps": max(MIN_STEPS, asked["steps"])} if "steps" in asked else {}
-        asked |= {"standardise": bool(self.standardise), "scale": bool(self.scale)}
-        asked |= {"seed": seed, "device": self.device, "threads": threads}
-        return size(data, method, **supported_options(method, asked))
+        settings = {**parts, **self._training(), **further, "threshold": self.threshold}
+        settings |= {"steps": max(MIN_STEPS, settings["steps"])} if "steps" in settings else {}
+        settings |= {"standardise": bool(self.standardise), "scale": bool(self.scale)}
+        settings |= {"seed": seed, "device": self.device, "threads": threads}
+        return size(data, method, **supported_options(method, settings))
 
     def _model(self, precision: np.dtype) -> Model:
-        """The model with weights in the precision asked for, where the device has it."""
-        wanted = torch.float64 if precision == np.float64 else torch.float32
-        if wanted == self.model_.dtype or self.model_.device.type == "mps":
+        """Return the model with weights in a precision, if the device supports it."""
+        dtype = torch.float64 if precision == np.float64 else torch.float32
+        if dtype == self.model_.dtype or self.model_.device.type == "mps":
             return self.model_
-        return copy.deepcopy(self.model_).to(wanted)
+        return copy.deepcopy(self.model_).to(dtype)
 
     def _batches(self, model: Model, X: Shaped[np.ndarray, "sample ..."]) -> Iterator[torch.Tensor]:
         for rows in chunks(len(X), batch_size(math.prod(X.shape[1:]))):
@@ -599,7 +602,7 @@ class VAE(TransformerMixin, BaseEstimator):
     def _decoded(
         self, model: Model, z: torch.Tensor, generator: torch.Generator | None, dtype: Any
     ) -> Shaped[np.ndarray, "sample ..."]:
-        """Observations for latents: means, or draws with the noise of ``generator``."""
+        """Decode latents to means, or to samples if there is a ``generator``."""
         parts = []
         with torch.inference_mode():
             for rows in z.split(batch_size(math.prod(model.shape))):
@@ -612,7 +615,7 @@ class VAE(TransformerMixin, BaseEstimator):
 def _train(
     data: AbstractDataset, n_latents: Any, recipe: Mapping[str, Any], device: Any, threads: int | None
 ) -> tuple[Model, list[dict[str, Any]]]:
-    """A model of all of the data, or of nine tenths if it may stop early, and the lines of its log."""
+    """Train a model on all data, or on nine tenths with early stopping, and return it with the lines of its log."""
     job = plan(data, n_latents=n_latents, keep_units=True, **{**_logging(recipe), **recipe})
     everything = np.arange(len(data))
     model = build(job, choose_device(device))
@@ -632,10 +635,7 @@ def _train(
 
 
 def _text_columns(X: Any) -> list[str]:
-    """Return the names of the columns of a frame that hold text; empty for arrays.
-
-    :param X: a frame of pandas or polars, or anything else.
-    """
+    """Return the names of the columns of a pandas or polars frame that contain text; empty for arrays."""
     names = getattr(X, "columns", None)
     if names is None:
         return []
@@ -643,7 +643,7 @@ def _text_columns(X: Any) -> list[str]:
 
 
 def select_latents(regime: Regime, variables: object) -> list[int]:
-    """Numbers of the latents to keep; never none: then the one with the largest KL, with a warning."""
+    """Return the indices of the selected latents; if there is none, that of the largest KL, with a warning."""
     if not isinstance(variables, str):
         raise InputError("variables", 'be "in-use", "active+mixed", "active" or "all"', got=f"{variables!r}")
     latents = regime.select("full" if variables == "all" else variables)
@@ -651,8 +651,8 @@ def select_latents(regime: Regime, variables: object) -> list[int]:
         return latents
     first, kinds = regime.order[0], variables.replace("+", " or ").replace("-", " ")
     warnings.warn(
-        f"none of the {regime.n_latents} latents is {kinds}; transform keeps latent {first}, "
-        "whose KL is the largest. The data may be noise to this model: try more steps, a smaller likelihood "
+        f"none of the {regime.n_latents} latents is {kinds}; transform returns latent {first}, "
+        "which has the largest KL. The model might treat the data as noise: try more steps, a smaller likelihood "
         "variance, or a smaller beta.",
         UserWarning,
         stacklevel=3,
@@ -661,7 +661,7 @@ def select_latents(regime: Regime, variables: object) -> list[int]:
 
 
 def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Fifty lines of log; each has a held-out loss if training may stop early, otherwise nothing is held out."""
+    """Return the options for 50 lines of log, with a held-out loss in each if early stopping is on."""
     every = recipe.get("log_every") or max(1, recipe["steps"] // 50)
     return {"log_every": every, "validate_every": every if recipe["patience"] else every * 10**6}
 
@@ -669,12 +669,12 @@ def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
 def _scatter(
     values: Float[np.ndarray, "kept ..."], rows: Int[np.ndarray, " kept"] | None, n_samples: int
 ) -> Float[np.ndarray, "sample ..."]:
-    """Return results of some observations in the places of all, with NaN for the others."""
+    """Return results of some observations at their positions among all, with NaN for the others."""
     if rows is None:
         return values
-    placed = np.full((n_samples, *values.shape[1:]), np.nan, dtype=values.dtype)
-    placed[rows] = values
-    return placed
+    scattered = np.full((n_samples, *values.shape[1:]), np.nan, dtype=values.dtype)
+    scattered[rows] = values
+    return scattered
 
 
 def _is_auto(choice: Any) -> bool:
@@ -682,12 +682,12 @@ def _is_auto(choice: Any) -> bool:
 
 
 def _precision(X: Shaped[np.ndarray, "sample ..."]) -> np.dtype:
-    """Of results: that of the floats given, and float32 for anything else (bytes)."""
+    """Return the precision of results: that of floating-point input, otherwise float32."""
     return X.dtype if X.dtype in FLOATS else np.dtype(np.float32)
 
 
 def _seed(random_state: Any) -> int:
-    """A whole number as it is; otherwise one drawn from NumPy's global generator or the one given."""
+    """Return an integer unchanged; otherwise draw one from NumPy's global generator or the one passed."""
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,4 +1,4 @@
-"""Python calls and commands that a page shows: those that repeat a run, and those that measure more of it."""
+"""Python calls and commands on a page: those that repeat a run, and those that compute more results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polariscope.training.settings import TrainSettings
 
 
 def source_call(data: Mapping[str, object]) -> str:
-    """Python that makes a recorded dataset again."""
+    """Return Python code that opens a recorded dataset again."""
     hidden = ("name", "fingerprint", "root_fingerprint", "shape")
     options = {key: value for key, value in data.items() if key not in hidden}
     if "path" in data and data["path"] is None:
@@ -27,25 +27,20 @@ def source_call(data: Mapping[str, object]) -> str:
 
 
 def repeat_call(settings: Mapping[str, Any], run: str) -> str:
-    """Python that makes the same run again; training options at their defaults are left out."""
+    """Return Python code that repeats a run; training options at their defaults are omitted."""
     source = source_call(settings["data"])
     arguments: dict[str, Any] = {"objective": settings["objective"], **settings["model"]}
-    for derived in (
-        "shape",
-        "n_auxiliary",
-        "decodes",
-        "normalises",
-    ):  # from the data, the prior and the objective
+    # These are derived from the data, the prior and the objective, and are not arguments of train.
+    for derived in ("shape", "n_auxiliary", "decodes", "normalises"):
         arguments.pop(derived, None)
     likelihood = arguments["likelihood"]
-    if (
-        likelihood.get("learned") == "shared" and "floor" not in likelihood
-    ):  # as it was before there was a floor
+    # Runs of earlier versions were trained without a floor, which is not the default any more.
+    if likelihood.get("learned") == "shared" and "floor" not in likelihood:
         arguments["likelihood"] = {**likelihood, "floor": None}
     if len(settings["model"]["shape"]) == 1 and not _has_other_units(settings["data"]):
         arguments["keep_units"] = True
     defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
-    # The planner's defaults depend on the data, so rate, batch and length are always written.
+    # The defaults of rate, batch size and length depend on the data, so their values are always written.
     always = {"seed", *(field.name for field in dataclasses.fields(Pace))}
     always |= {*settings.get("defaults_of_objective", ())}
     training = {**{key: defaults[key] for key in defaults if key in always}, **settings["training"]}
@@ -71,7 +66,7 @@ def _code(value: Any) -> str:
 
 
 def commands(run: str) -> dict[str, str]:
-    """What to type for the parts of the report that are measured apart.
+    """Return the commands that compute the results of optional sections.
 
     >>> commands("my run")["score"]
     "polariscope score 'my run'"

@@ -1,4 +1,4 @@
-"""The verdict of a report in sentences: headline, explanation, and meanings of the types of latents."""
+"""Text about the verdict of a report: headline, explanation, and meanings of the types of latents."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 KINDS_OF_MIXED = {
     "switching": "active for some inputs and passive for others",
-    "intermediate": "most inputs are known to some degree, with no switch",
-    "wide": "wider than the prior",
+    "intermediate": "intermediate variance for most inputs",
+    "wide": "larger variance than the prior",
 }
 
 
 FAINT = 0.01
-"""Share of the KL below which a latent says next to nothing, whatever its type."""
+"""Share of the KL below which a latent carries almost no information, regardless of its type."""
 
 
 def meanings(regime: Regime) -> dict[str, str]:
-    """What each type means, and of the mixed latents how many there are of each kind."""
+    """Return the meaning of each type, with the number of mixed latents of each kind."""
     kinds = regime.kinds_of_mixed
     listed = "; ".join(f"{count} {kind}: {KINDS_OF_MIXED[kind]}" for kind, count in kinds.items())
     return {
-        "active": "known almost exactly for every input: posterior variance near 0",
+        "active": "encoded almost exactly for every input: posterior variance near 0",
         "mixed": f"neither active nor passive. {listed}" if kinds else "neither active nor passive",
         "passive": regime.passive_in_words,
     }
@@ -43,17 +43,17 @@ def headline(regime: Regime) -> str:
 
 
 def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None) -> str:
-    """Return the verdict and what it means for the model, in a few sentences.
+    """Return the verdict and its consequences for the model, in a few sentences.
 
     :param regime: the diagnosis.
-    :param has_rate: (default True) whether posteriors have a KL to the prior.
-    :param size: (default None) the answer of a search for the number of latents, if there is one.
+    :param has_rate: (default True) if True, posteriors have a KL to the prior.
+    :param size: (default None) the answer of a search for the number of latents.
     """
     verdict = regime.verdict
     if not has_rate:
         return (
             f"{verdict} The encoder is deterministic: it returns a point for each observation, without variance or KL, "
-            "so types of latents do not apply and every latent counts as active. Latents are sorted by their spread."
+            "so types of latents do not apply and every latent counts as active. Latents are sorted by std μ."
         )
     if not verdict.n_in_use:
         return str(verdict)
@@ -71,27 +71,30 @@ def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None)
 
 
 def _room(regime: Regime, size: Size | None) -> str:
-    """Whether a model that uses all its latents needs more: one sentence, from the best evidence there is.
+    """Return one sentence on whether a model that uses all its latents needs more, from the best evidence.
 
-    A search for the number of latents comes first, then the number of known factors, then the latents themselves; each
-    alone could say the opposite of another.
+    Different kinds of evidence can contradict each other, so only one is used: a search for the number of latents, then
+    the number of known factors, then the latents themselves.
     """
     n = regime.n_latents
     if size is not None and size.target == "latents" and size.value is not None:
         if size.interval is not None and size.interval[0] <= n <= size.interval[1]:
-            return f"The search for their number agrees: {size.answer}."
-        return f"The search for their number found {size.answer}: {'more' if size.value > n else 'fewer'}."
+            return f"The search for the number of latents agrees: {size.answer}."
+        difference = "more" if size.value > n else "fewer"
+        return f"The search for the number of latents gave {size.answer}, {difference} than this model has."
     if regime.has_note("too-few-latents"):
-        return "There are more factors than latents, so a model with more latents may find a use for them."
+        return "There are more factors than latents, so a model with more latents might use them."
     if regime.has_note("over-pruned"):
-        return "Some of them hardly leave the prior: a lower weight of the rate comes before more latents."
+        return (
+            "Some of them hardly differ from the prior: lower the weight of the rate before adding latents."
+        )
     if regime.has_note("still-learning"):
-        return "The loss was still falling when training ended: train longer before you change their number."
+        return "The loss was still decreasing when training ended: train longer before changing their number."
     faint = [j for j in regime.order if 0 < regime.kl < math.inf and regime.latents[j].kl < FAINT * regime.kl]
     if not faint:
-        return "None is left over, so a model with more latents may find a use for them."
+        return "No latent is unused, so a model with more latents might use them."
     named = name_latents(faint)
     return (
-        f"{named[0].upper()}{named[1:]} say{'s' if len(faint) == 1 else ''} next to nothing, so more latents "
-        "are unlikely to be of use."
+        f"{named[0].upper()}{named[1:]} carr{'ies' if len(faint) == 1 else 'y'} almost no information, so more "
+        "latents are unlikely to help."
     )

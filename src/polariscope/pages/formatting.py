@@ -1,4 +1,4 @@
-"""Settings as the pages write them; numbers are in :mod:`polariscope.core.text`."""
+"""Formatting of settings on pages; numbers are formatted by :mod:`polariscope.core.text`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def concept(record: Mapping[str, object]) -> str:
-    """A named part with its options.
+    """Return the name of a part with its options.
 
     >>> concept({"name": "beta", "beta": 4.0}), concept({"name": "vae"})
     ('beta (beta = 4)', 'vae')
@@ -16,7 +16,7 @@ def concept(record: Mapping[str, object]) -> str:
 
 
 def value_of(value: object) -> str:
-    """A setting as it is read."""
+    """Return a setting as text for people."""
     if value is None:
         return "none"
     if isinstance(value, bool):

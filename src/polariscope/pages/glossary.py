@@ -1,4 +1,4 @@
-"""Glossary of the pages: the terms a newcomer meets, explained where they are used and listed at the end."""
+"""Glossary of the pages: terms are explained at their first use and listed at the end."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from markupsafe import escape
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """A word and what it means."""
+    """A term and its meaning."""
 
     name: str
-    """The word, as the glossary lists it."""
+    """The term, as the glossary lists it."""
     meaning: str
-    """What it means, in one or two plain sentences."""
+    """Its meaning, in one or two plain sentences."""
     pattern: str = ""
-    """How the word occurs in a text; empty: as it is named, one or several of it, in small or capital letters."""
+    """Regular expression that matches the term in a text. If empty, the name is matched, singular or plural, in upper
+    or lower case."""
 
     @property
     def slug(self) -> str:
@@ -29,13 +30,13 @@ class Term:
 
     @functools.cached_property
     def spelled(self) -> re.Pattern[str]:
-        """What finds the word in a text."""
+        """Regular expression that matches the term in a text."""
         return re.compile(self.pattern or rf"(?i)(?<![\w-]){re.escape(self.name)}s?(?![\w-])")
 
 
 @functools.cache
 def glossary() -> tuple[Term, ...]:
-    """The twenty words a newcomer meets, in the order in which they build on each other."""
+    """Return the terms of the glossary, each after those that it builds on."""
     text = (
         resources.files("polariscope.pages").joinpath("templates/glossary.toml").read_text(encoding="utf-8")
     )
@@ -44,24 +45,24 @@ def glossary() -> tuple[Term, ...]:
 
 @functools.cache
 def _longest_first() -> list[Term]:
-    """The words in the order in which they are looked for: "mean representation" before its parts."""
+    """Return the terms in the order in which they are matched: "mean representation" before its parts."""
     return sorted(glossary(), key=lambda term: -len(term.name))
 
 
 SILENT = ("head", "svg", "a", "code", "pre", "summary", "nav", "footer", "h1", "h2", "h3", "sub", "button")
-"""Elements in which no word is explained: what is not text, what is a link or can be clicked, and headings."""
+"""Elements in which terms are not explained: those without text, links, clickable elements and headings."""
 
 
 def add_glossary(page: str) -> str:
-    """Explain the words of an HTML page: at their first use and in heads of columns, and in a list at the end.
+    """Explain the terms of an HTML page at their first use, in column headers, and in a list at the end.
 
-    A word becomes a link to its line in the list, with the meaning as its tooltip. It works with the mouse, the
-    keyboard and a touch screen, and without JavaScript.
+    A term becomes a link to its entry in the list, with the meaning as its tooltip. This works with mouse, keyboard
+    and touch screen, and without JavaScript.
 
-    :param page: a whole page; the list is put at the end of its ``main`` element.
+    :param page: a whole page; the list is added at the end of its ``main`` element.
 
     >>> print(add_glossary("<main><p>Two latents.</p></main>"))
-    <main><p>Two <a class="term" href="#word-latent" title="One of the numbers in which the model describes an
+    <main><p>Two <a class="term" href="#word-latent" title="One of the numbers with which the model represents an
     observation. Short for latent variable.">latents</a>.</p><section class="words"...
     """
     silent: list[str] = []
@@ -88,13 +89,13 @@ def add_glossary(page: str) -> str:
     )
     if not listed:
         return page
-    section = f'<section class="words"><h3>Words on this page</h3>\n<dl>\n{listed}</dl></section>'
+    section = f'<section class="words"><h3>Terms on this page</h3>\n<dl>\n{listed}</dl></section>'
     before, end, after = "".join(parts).rpartition("</main>")
     return f"{before}{section}\n{end}{after}"
 
 
 def _explain(text: str, used: set[str], again: bool) -> str:
-    """A text of a page with the words marked that were not used before; all of them where ``again`` is true."""
+    """Mark the terms of a text that were not used before; if ``again`` is True, mark all terms."""
     matches: list[tuple[int, int, Term]] = []
     for term in _longest_first():
         match = None if term.name in used and not again else term.spelled.search(text)

@@ -1,4 +1,4 @@
-"""A manipulation as a page: what it does to images, how the gap went, and which variance it moved."""
+"""Page of a manipulation: images before and after, the gap between the losses, and the variance by factor."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from polariscope.storage import report_file
 
 TEMPLATE = "manipulation.html.j2"
 TIMES = 10
-"""How many times larger than it is the difference is drawn."""
+"""Factor by which differences between images are magnified."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ManipulationRecord:
-    """What the page shows."""
+    """Results that the page shows."""
 
     manipulation: Manipulation
     before: Float[np.ndarray, "image *shape"]
     """Some original observations."""
     after: Float[np.ndarray, "image *shape"]
-    """The same, manipulated."""
+    """The same observations, manipulated."""
     largest: float
-    """Largest difference of a value, over the observations looked at."""
+    """Largest absolute difference of a value, over ``n_samples`` observations."""
     n_samples: int
-    """How many these are."""
+    """Number of observations that were compared."""
     shares: tuple[VarianceShares, VarianceShares] | None
-    """Variance by factor, before and after; None where factors are no grid."""
+    """Variance by factor, before and after; None if the factors are not a grid."""
 
 
 def measure_manipulation(
     manipulation: Manipulation, n_images: int = 8, n_samples: int = 1000, seed: int = 0
 ) -> ManipulationRecord:
-    """Look at original and manipulated data side by side.
+    """Compare original and manipulated data.
 
-    :param manipulation: a finished one, whose data can be loaded again.
-    :param n_images: (default 8) observations to show.
-    :param n_samples: (default 1,000) observations behind the numbers.
-    :param seed: (default 0) seed of their choice.
+    :param manipulation: a finished manipulation whose data can be loaded again.
+    :param n_images: (default 8) number of observations to show.
+    :param n_samples: (default 1,000) number of observations to compute results from.
+    :param seed: (default 0) seed of the random choice of observations.
     """
     original = load_recorded(manipulation.settings["data"])
     changed = apply_variants(original, manipulation.variant)
@@ -65,7 +65,7 @@ def measure_manipulation(
         largest = max(largest, float(np.abs(difference).max()))
     try:
         shares = (variance_shares(original, n_samples, seed), variance_shares(changed, n_samples, seed))
-    except InputError:  # factors that are no grid: the page says so
+    except InputError:  # the factors are not a grid
         shares = None
     shown = indices[:n_images]
     return ManipulationRecord(
@@ -74,9 +74,9 @@ def measure_manipulation(
 
 
 def write_manipulation_page(folder: str | Path) -> Path:
-    """Write one self-contained page into the folder of a finished manipulation.
+    """Write one self-contained page to the folder of a finished manipulation, and return its path.
 
-    :param folder: where it is.
+    :param folder: folder of the manipulation.
     """
     record = measure_manipulation(open_manipulation(folder))
     return manipulation_page(record).write(report_file(folder))
@@ -85,7 +85,7 @@ def write_manipulation_page(folder: str | Path) -> Path:
 def manipulation_page(record: ManipulationRecord) -> Page:
     """Return the page of a manipulation.
 
-    :param record: what :func:`measure_manipulation` gave.
+    :param record: result of :func:`measure_manipulation`.
     """
     manipulation, pictures = record.manipulation, _pictures(record)
     data = manipulation.settings["data"]["name"]
@@ -114,15 +114,15 @@ def manipulation_page(record: ManipulationRecord) -> Page:
 
 
 def _fact(sentence: str) -> tuple[str, str]:
-    """Return name and value of a fact that is written as "Name: value"."""
+    """Return the name and the value of a fact in the form "Name: value"."""
     name, _, value = sentence.partition(": ")
     return name.lower(), value
 
 
 def share_rows(shares: tuple[VarianceShares, VarianceShares] | None) -> list[dict[str, Any]] | None:
-    """Each factor's shares of local and global variance before and after, and how far they moved.
+    """Return the share of each factor in local and global variance, before and after, and the change.
 
-    :param shares: before and after; None where there are none.
+    :param shares: shares before and after, or None.
     """
     if shares is None:
         return None
@@ -158,7 +158,7 @@ def _cards(record: ManipulationRecord) -> list[dict[str, str]]:
         moved = max(rows, key=lambda row: abs(row["local"][2]))
         shown.append(
             (
-                "local share that moved most",
+                "largest change of a local share",
                 f"{100 * moved['local'][2]:+.1f} %",
                 f"{moved['factor']}; its global share {100 * moved['global'][2]:+.1f} %",
             )
@@ -167,14 +167,14 @@ def _cards(record: ManipulationRecord) -> list[dict[str, str]]:
 
 
 def _pictures(record: ManipulationRecord) -> list[tuple[str, str]] | None:
-    """Originals, manipulated images and their differences as rows of pictures; None for flat data."""
+    """Return rows of original images, manipulated images and their differences; None for flat data."""
     if record.before.ndim != 4:
         return None
     difference = np.clip(0.5 + TIMES * (record.after - record.before) / 2, 0, 1)
     rows = {
         "original": record.before,
         "manipulated": record.after,
-        f"difference × {TIMES} (grey: none)": difference,
+        f"difference × {TIMES} (grey: no difference)": difference,
     }
     return [(title, data_uri(sheet(images[None], (0.0, 1.0)))) for title, images in rows.items()]
 
@@ -190,12 +190,12 @@ def _draw_gap(manipulation: Manipulation) -> Markup:
         axes.set_xlabel("step")
         axes.set_ylabel("nats")
         axes.legend()
-        beside = axes.twinx()
-        beside.plot(steps, manipulation.gap[:, 1], color="black", lw=0.8, ls=":", label="gap")
-        beside.set_ylabel("gap (dotted)")
+        gap_axes = axes.twinx()
+        gap_axes.plot(steps, manipulation.gap[:, 1], color="black", lw=0.8, ls=":", label="gap")
+        gap_axes.set_ylabel("gap (dotted)")
         return to_svg(
             figure,
             "gap",
-            f"Losses of both sides by step; the gap goes from {manipulation.gap[0, 1]:.2f} to "
+            f"Losses of both sides by step; the gap changes from {manipulation.gap[0, 1]:.2f} to "
             f"{manipulation.gap[-1, 1]:.2f} nats",
         )

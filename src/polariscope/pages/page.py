@@ -1,4 +1,4 @@
-"""The one page type: a title, a record and sections, rendered by one template into a file that needs nothing else."""
+"""The page type: a title, a record and sections, rendered by one template to a self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Section:
     """A section of a page: a template and the values that it shows."""
 
     name: str
-    """Id of its heading, to which the navigation links."""
+    """Id of its heading, which the navigation links to."""
     title: str
-    """Text of the link in the navigation; empty: there is no link."""
+    """Text of the link in the navigation. If empty, there is no link."""
     template: str
     """File of the template."""
     view: Mapping[str, object]
     """Values that the template reads as ``view``."""
     block: str = ""
-    """Block of the template that is the section; empty: the whole template."""
+    """Block of the template that contains the section. If empty, the whole template is the section."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,19 +42,19 @@ class Page:
     """A page about one record."""
 
     kind: str
-    """What the page is about: "report", "size", "study" …"""
+    """Kind of page: "report", "size", "study" …"""
     name: str
     """Name of the run, search or study."""
     headline: str
     """First heading."""
     record: object
-    """Everything that was computed for the page; templates read it as ``record``."""
+    """All results for the page; templates read it as ``record``."""
     sections: Sequence[Section]
     """Sections in their order."""
     title: str = ""
-    """Title in the tab of the browser; empty: the headline."""
+    """Title in the browser's tab; by default the headline."""
     lead: str = ""
-    """First paragraph; empty: none."""
+    """First paragraph. If empty, there is none."""
     facts: Sequence[tuple[str, str]] = ()
     """Names and values below the first paragraph."""
     banner: Section | None = None
@@ -64,16 +64,16 @@ class Page:
     folders: Sequence[Path] = ()
     """Folders with templates besides ``pages/templates``."""
     explains_terms: bool = True
-    """Whether terms of the glossary are explained; a page whose script writes text of its own is left as it is."""
+    """If True, terms of the glossary are explained. False for a page whose script writes text."""
     style: str = ""
-    """File of additional CSS; empty: none."""
+    """File of additional CSS. If empty, there is none."""
     script: str = ""
-    """File of the script, the only one that the browser executes; empty: none."""
+    """File of the only script that the browser executes. If empty, there is none."""
     data: object = None
     """Values that the script reads as JSON, from the element ``data``."""
 
     def render(self) -> str:
-        """Return the page as HTML; equal pages give equal bytes."""
+        """Return the page as HTML; equal pages are identical byte for byte."""
         templates = environment(*self.folders)
         script = _source_of(templates, self.script) if self.script else ""
         html = templates.get_template("page.html.j2").render(
@@ -84,7 +84,7 @@ class Page:
             version=__version__,
             script=Markup(script),
             script_hash=Markup(_hash_of(script)) if script else "",
-            # "<" could end the script element.
+            # "</script>" in a text would end the script element.
             data=Markup(json.dumps(self.data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
         )
         return add_glossary(html) if self.explains_terms else html
@@ -107,7 +107,7 @@ class Page:
 
 @functools.cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return the environment of the templates: all values are escaped, and a missing name is an error.
+    """Return the Jinja environment of the templates; all values are escaped, and a missing name is an error.
 
     :param folders: folders with templates besides ``pages/templates``.
     """
@@ -129,5 +129,5 @@ def _source_of(templates: jinja2.Environment, file: str) -> str:
 
 
 def _hash_of(script: str) -> str:
-    """Return the hash by which the content security policy allows a script."""
+    """Return the hash of a script for the content security policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

@@ -1,4 +1,4 @@
-"""Everything a report says of a run, computed before anything is drawn."""
+"""Results that a report shows, computed before anything is drawn."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("polariscope")
 
 OF_A_PART = ("decomposition", "scores")
-"""Results of a part of the split: those of the diagnosed part come first; others are shown with their part."""
+"""Results that depend on a part of the split. Those of the diagnosed part are preferred; otherwise the page names the
+part."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ConditionalMoments:
-    """A latent's conditional prior N(μ†(u), Σ†(u)) over the samples, and the posterior beside it."""
+    """Moments of a latent's conditional prior N(μ†(u), Σ†(u)) over the samples, and of the posterior relative to it."""
 
     mean: float
     """Mean of μ†."""
@@ -58,55 +59,55 @@ class ConditionalMoments:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReportRecord:
-    """What a page is about: a run, a model from elsewhere, or codes alone."""
+    """Results of a run, of a model from another library, or of codes."""
 
     name: str
     """Name of the run's folder, of the model or of the file of codes."""
     facts: tuple[tuple[str, str], ...]
-    """What it is, in a few words each: data, objective, net …"""
+    """Short facts for the header: data, objective, net …"""
     settings: dict[str, object] | None
-    """What was asked for; None unless it is a run of ours."""
+    """Settings of a run, otherwise None."""
     step: int | None
-    """Of a checkpoint, its step; None for the finished model."""
+    """Step of a checkpoint; None for the finished model."""
     shape: tuple[int, ...]
-    """Of one observation; empty where only codes are known."""
+    """Shape of one observation; empty for codes."""
     has_rate: bool
-    """Whether posteriors have a KL to the prior; those of a deterministic encoder have none."""
+    """If True, posteriors have a KL to the prior. False for a deterministic encoder."""
     n_observations: int
     factors: tuple[tuple[str, int], ...]
-    """Name and number of values of each known factor; 0 values: continuous."""
+    """Name and number of values of each known factor; 0 for a continuous factor."""
     history: History | None
-    """How it was trained; None unless it is a run of ours."""
+    """Log of a run, otherwise None."""
     regime: Regime
     prior: Float[np.ndarray, "latent 2"] | None
-    """Mean and variance of the prior of each latent; None when it is not one normal for every sample."""
+    """Mean and variance of the prior of each latent; None if the prior is not the same normal for every sample."""
     conditional: tuple[ConditionalMoments, ...] | None
-    """The prior of each latent where it depends on an auxiliary variable, else None."""
+    """Moments of the prior of each latent if it depends on an auxiliary variable, otherwise None."""
     views: Views | None
-    """What the decoder shows; None for a model without."""
+    """Outputs of the decoder; None for a model without a decoder."""
     notes: tuple[str, ...]
-    """Where the report should be read with care."""
+    """Limits of the results."""
     parts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """What sections measured for themselves, by the name of the section."""
+    """Results computed by sections, by the name of the section."""
     others: tuple[Row, ...] = ()
-    """Other results of the run."""
+    """Other cached results of the run."""
     damaged: tuple[str, ...] = ()
-    """Files that cannot be shown, since they do not match their hash."""
+    """Files that are not shown because they do not match their hash."""
     part: str = "all"
     """Part of the run's split that was diagnosed."""
     target: str = ""
-    """The run as the reader names it on the command line; empty without one."""
+    """Path of the run for commands; empty if there is no run."""
     measured_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Part of the split behind each kind of result that was not computed on the part that was diagnosed."""
+    """Part of the split of each kind of result that was not computed on the diagnosed part."""
     judged_on: str = "test"
     """Part of the run's split whose observations are reconstructed."""
     n_probed: int = 0
-    """Validation samples on which the log follows the latents."""
+    """Number of validation samples for the results on latents in the log."""
     n_models: int = 0
-    """Steps of the run of which there is a model."""
+    """Number of steps of the run with a saved model."""
 
     def prior_of(self, latent: int) -> tuple[float, float] | None:
-        """Mean and variance of a latent's prior."""
+        """Return the mean and variance of a latent's prior, or None."""
         return None if self.prior is None else (float(self.prior[latent, 0]), float(self.prior[latent, 1]))
 
     @property
@@ -128,7 +129,7 @@ def make_record(
     step: int | None = None,
     show: Sequence[str] = (),
 ) -> ReportRecord:
-    """Compute the report of a run; arguments as in :func:`polariscope.pages.report.report`."""
+    """Compute the results for the report of a run; arguments as in :func:`polariscope.pages.report.report`."""
     run = (
         path
         if isinstance(path, Run) and data is None
@@ -137,14 +138,12 @@ def make_record(
     requested_files = _requested_files(run, show)
     damaged = run.folder.artefacts.damaged()
     for reason in damaged.values():
-        logger.warning(
-            "%s It is not in the report; 'polariscope check %s' says what to do.", reason, run.path
-        )
-    run.digest(step)  # refuses a step of which there is no model
+        logger.warning("%s It is not in the report; 'polariscope check %s' lists remedies.", reason, run.path)
+    run.digest(step)  # raises an error if there is no model of this step
     lines = run.log_until(step)
     history = read_history(lines) if lines or step is None else None
-    asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
-    diagnosis = _diagnosis(run, step, asked, part, requested_files)
+    requested_settings = {"n_samples": n_samples, "seed": seed, "alpha": alpha}
+    diagnosis = _diagnosis(run, step, requested_settings, part, requested_files)
     regime = run.regime(**diagnosis, step=step)
     where = {
         "n_samples": diagnosis["n_samples"],
@@ -183,7 +182,9 @@ def make_record(
         views=views(model, dataset, held_out, representation, regime, diagnosis["seed"]),
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         parts=parts,
-        others=_rows([one for one in run.artefacts() if one.path not in run.used], run.fingerprint),
+        others=_rows(
+            [artefact for artefact in run.artefacts() if artefact.path not in run.used], run.fingerprint
+        ),
         damaged=tuple(sorted(path.name for path in damaged)),
         part=diagnosis["part"],
         target=str(run.path),
@@ -202,7 +203,7 @@ def record_of_model(
     seed: int = Subset.seed,
     alpha: float = TypeRule.alpha,
 ) -> ReportRecord:
-    """Compute the page of a model that belongs to no run, on the data given."""
+    """Compute the results for the page of a model that is not part of a run."""
     from polariscope.analysis.regime.diagnose import diagnose
     from polariscope.data.chain import in_units
     from polariscope.runs.encode import encode
@@ -239,7 +240,7 @@ def record_of_model(
 def record_of_codes(
     representation: Representation, name: str, *, seed: int = Subset.seed, alpha: float = TypeRule.alpha
 ) -> ReportRecord:
-    """Compute the page that codes alone allow: types, distributions, dependence and the parts of the rate."""
+    """Compute the results for the page of codes: types, distributions, dependence and the parts of the rate."""
     from polariscope.analysis.regime.diagnose import diagnose
 
     regime = diagnose(representation, alpha=alpha, seed=seed)
@@ -287,7 +288,7 @@ def _of_codes(representation: Representation, regime: Regime, *, has_rate: bool)
 
 
 def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
-    """What a run is, in a few words each; what it was diagnosed on is added where the page is made."""
+    """Return short facts on a run, without the diagnosed observations, which :mod:`polariscope.pages.report` adds."""
     settings, data = run.settings, data_in_words(run.settings["data"])
     steps = f"{step or run.n_steps:,} steps" + ("" if step is None else f" (a checkpoint of {run.n_steps:,})")
     if step is None and (stopped := run.folder.stopped_at) is not None:
@@ -306,15 +307,17 @@ def _facts_of_run(run: Run, step: int | None) -> tuple[tuple[str, str], ...]:
 
 
 def _diagnosis(
-    run: Run, step: int | None, asked: dict[str, Any], part: str, requested: Sequence[Artefact]
+    run: Run, step: int | None, requested_settings: dict[str, Any], part: str, requested: Sequence[Artefact]
 ) -> dict[str, Any]:
-    """The settings of the diagnosis that is shown: the newest that fits what is asked for, else a new one."""
+    """Return the settings of the newest diagnosis that matches the arguments, otherwise those of a new one."""
     for artefact in requested:
         if artefact.kind == "regime":
             return {**artefact.key.settings, "part": artefact.key.part}
-    options = {name: value for name, value in asked.items() if value != "newest"}
+    options = {name: value for name, value in requested_settings.items() if value != "newest"}
     matching = dict(options)
-    if "n_samples" in options:  # as many as there are, at most
+    if (
+        "n_samples" in options
+    ):  # a diagnosis records the actual number, which is limited by the size of the part
         part_option = {} if part == "newest" else {"part": part}
         subset = Subset(n_samples=options["n_samples"], **part_option)  # type: ignore[arg-type]
         matching["n_samples"] = len(subset.choose(run.n_observations, run.split))
@@ -326,15 +329,15 @@ def _diagnosis(
 
 
 def _requested_files(run: Run, show: Sequence[str]) -> list[Artefact]:
-    """The artefacts that are asked for by the beginning of their file's name; unknown ones are refused."""
+    """Return the cached results whose file names begin with the values of ``show``; unknown names raise an error."""
     artefacts = []
     for word in [show] if isinstance(show, str) else show:
-        matching = [one for one in run.artefacts() if one.path.name.startswith(word)]
+        matching = [artefact for artefact in run.artefacts() if artefact.path.name.startswith(word)]
         if len(matching) != 1:
-            names = ", ".join(one.path.name for one in matching or run.artefacts())
+            names = ", ".join(artefact.path.name for artefact in matching or run.artefacts())
             raise InputError(
                 "show",
-                f"name one of the files kept with {run.path}",
+                f"name one of the files in {run.path}",
                 got=(
                     f"{word!r}, which {('none begins with' if not matching else 'several begin with')}: "
                     f"{names}"
@@ -353,14 +356,16 @@ def _newest(
     kind: str,
     **settings: Any,
 ) -> Any:
-    """Return the content of a kind that was asked for, or the newest of this model; None if there is none.
+    """Return the requested result of a kind, otherwise the newest of this model; None if there is none.
 
-    Results of the part that was diagnosed come first. If there are only results of another part, they are returned, and
-    the part is recorded for the page to name.
+    Results of the diagnosed part are preferred. If there are only results of another part, they are returned, and the
+    part is recorded in ``measured_on`` because the page names it.
     """
-    artefact = next((one for one in requested if one.kind == kind and one.matches(**settings)), None)
-    for wanted in (part, None) if kind in OF_A_PART else (None,):
-        artefact = artefact or run.newest(kind, step, wanted, **settings)
+    artefact = next(
+        (artefact for artefact in requested if artefact.kind == kind and artefact.matches(**settings)), None
+    )
+    for each_part in (part, None) if kind in OF_A_PART else (None,):
+        artefact = artefact or run.newest(kind, step, each_part, **settings)
     if artefact is None:
         return None
     if kind in OF_A_PART and artefact.key.part != part:
@@ -408,6 +413,6 @@ def _about_data(run: Run) -> list[str]:
     if run.has_its_own_data:
         return []
     return [
-        "The data are not those the model was trained on: the diagnosis, traversals and reconstructions are "
-        "of the data given, the training curves of the original ones."
+        "These are not the data that the model was trained on. The diagnosis, traversals and reconstructions use these "
+        "data, and the training curves the original data."
     ]

@@ -1,4 +1,4 @@
-"""One page about a run, a model or codes: from a record to an HTML file that needs nothing else."""
+"""Report on a run, a model or codes: a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEMPLATE = "report.html.j2"
 def report_page(record: ReportRecord) -> Page:
     """Return the page of a run, a model or codes.
 
-    :param record: everything that was computed.
+    :param record: all results.
     """
     regime, settings = record.regime, record.settings
     glance = {
@@ -70,7 +70,7 @@ def report_page(record: ReportRecord) -> Page:
 
 
 def _facts(record: ReportRecord) -> list[tuple[str, str]]:
-    """Return the facts of the header; for a run, with the observations behind the diagnosis."""
+    """Return the facts of the header; for a run, with the diagnosed observations."""
     if record.settings is None:
         return [*record.facts]
     part = "" if record.part == "all" else f" of the {record.part} part"
@@ -80,7 +80,7 @@ def _facts(record: ReportRecord) -> list[tuple[str, str]]:
 
 
 def _groups(record: ReportRecord, settings: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the settings as titled lists, with the factors among those of the data."""
+    """Return the settings as titled lists; the factors are listed with the settings of the data."""
     factors = ", ".join(f"{name} ({size or 'continuous'})" for name, size in record.factors)
     return [
         (title, [*rows, ("factors", factors)] if title == "data" and factors else rows)
@@ -89,14 +89,14 @@ def _groups(record: ReportRecord, settings: dict[str, Any]) -> list[tuple[str, l
 
 
 def _cards(record: ReportRecord) -> list[dict[str, str]]:
-    """Key numbers: the loss and its terms on validation samples, the trace, Δ_KL, the reconstruction."""
+    """Return the key numbers: the loss and its terms on validation samples, the trace, Δ_KL, the reconstruction."""
     regime = record.regime
     cards = [] if record.history is None else _losses(record.history)
     if record.views is not None:
         r_squared = readable(record.views.reconstructions.r_squared)
         trained_on = record.judged_on == "train"
         held_out = "on training data" if trained_on else "on held-out data"
-        held_out = "on the data given" if record.settings is None else held_out
+        held_out = "on these data" if record.settings is None else held_out
         quality = [{"name": "R²", "value": r_squared, "unit": "", "about": held_out}]
     else:
         quality = []
@@ -114,7 +114,7 @@ def _cards(record: ReportRecord) -> list[dict[str, str]]:
 
 
 def _losses(history: History) -> list[dict[str, str]]:
-    """The loss and its terms on validation samples, where there was a validation."""
+    """Return the training loss, and the loss and its terms on validation samples if there are any."""
     cards = [
         {"name": name, "value": readable(series.last), "unit": "nats", "about": about}
         for name, series, about in (
@@ -146,26 +146,27 @@ def report(
 ) -> Path:
     """Write one self-contained page about a run, a model or codes, and return its path.
 
-    The page of a run shows the newest of each thing that was measured of the model: diagnosis, decomposition, scores,
-    comparison, course. Without a diagnosis, or without the one asked for, it is made first and stored. Other results
-    of the run are listed at the end. A model of another library (:func:`polariscope.wrap`) has all but the
-    training curves, codes what arrays allow. The same arguments give the same bytes; nothing half-written is left
-    when it fails.
+    The page of a run shows its newest diagnosis, decomposition, scores, comparison and course. If there is no diagnosis
+    with the requested settings, it is computed and cached first. Other results of the run are listed at the end. The
+    page of a model from another library (:func:`polariscope.wrap`) has no training curves, and the page of codes has
+    only the sections that do not require a model. The same arguments give the same page, byte for byte. The page is
+    written atomically.
 
     :param run: a run or its folder; a model, with ``data`` and ``out``; a Representation or an .npz file of codes.
-    :param data: needed for a model, and when a run was trained on arrays in memory: the same dataset or arrays.
-    :param out: (default: in the run's folder, or beside the file of codes) where to write the page.
-    :param n_samples: (default: those of the newest diagnosis, else 10,000) observations to diagnose; None for all.
-    :param seed: (default: likewise, else 0) seed of their choice and of the noise.
-    :param alpha: (default: likewise, else that of ``TypeRule``) tolerance of the rule that names the types.
-    :param part: (default: likewise, else "all") the part of a run's split to diagnose: "train", "validation", "test" or
-        "all". Scores and decomposition are those of the same part.
-    :param step: (default None: the finished model) report on the checkpoint of this step of a run.
-    :param show: (default: the newest of each kind) names of files of a run, or their beginnings, to show
+    :param data: required for a model, and for a run that was trained on arrays in memory: the same dataset or arrays.
+    :param out: (default: in the run's folder, or next to the file of codes) path of the page.
+    :param n_samples: (default: that of the newest diagnosis, otherwise 10,000) observations to diagnose; None for all.
+    :param seed: (default: that of the newest diagnosis, otherwise 0) seed of their choice and of the noise.
+    :param alpha: (default: that of the newest diagnosis, otherwise that of ``TypeRule``) tolerance of the rule that
+        names the types.
+    :param part: (default: that of the newest diagnosis, otherwise "all") part of a run's split to diagnose: "train",
+        "validation", "test" or "all". Scores and decomposition of the same part are preferred.
+    :param step: (default None: the finished model) step of the checkpoint to report on.
+    :param show: (default: the newest of each kind) file names of results of a run, or their beginnings, to show
         instead: ``show=["scores-61e6"]``.
     """
-    asked = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
-    options: dict[str, Any] = {name: value for name, value in asked.items() if value != "newest"}
+    settings = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
+    options: dict[str, Any] = {name: value for name, value in settings.items() if value != "newest"}
     if out is not None:
         files.check_target(Path(out), "out")
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
@@ -183,20 +184,20 @@ def report(
 def _of_something_else(
     subject: Any, data: Any, out: str | Path | None, step: int | None, options: dict[str, Any]
 ) -> tuple[ReportRecord, Path]:
-    """The page of a model or of codes, and where it goes."""
+    """Return the record of a model or of codes, and the path of the page."""
     if step is not None:
         raise InputError(
-            problem=(Argument("step"), " is for run folders"), remedy="a model has the weights it has"
+            problem=(Argument("step"), " requires a run folder"),
+            remedy="models and codes have no checkpoints. Leave it out",
         )
     if "part" in options:
         raise InputError(
-            problem=(Argument("part"), " is for run folders"), remedy="other models and codes have no split"
+            problem=(Argument("part"), " requires a run folder"),
+            remedy="models and codes have no split. Leave it out",
         )
     if isinstance(subject, AbstractModel):
         if data is None or out is None:
-            raise InputError(
-                problem="the page of a model needs data to look at and a place to be written to (out)"
-            )
+            raise InputError(problem="the page of a model requires data and the path of the page (out)")
         return record_of_model(subject, data, **options), Path(out)
     if not isinstance(subject, (str, Path, Representation)):
         raise InputError(
@@ -206,7 +207,7 @@ def _of_something_else(
         )
     if "n_samples" in options or data is not None:
         raise InputError(
-            problem="of codes every row is used",
+            problem="all rows of codes are used",
             remedy=("leave ", Argument("data"), " and ", Argument("n_samples"), " out"),
         )
     if isinstance(subject, (str, Path)):
@@ -218,7 +219,7 @@ def _of_something_else(
         return record_of_codes(codes, file.name, **options), path
     if isinstance(subject, Representation):
         if out is None:
-            raise InputError(problem="the page of codes needs a place to be written to (out)")
+            raise InputError(problem="the page of codes requires the path of the page (out)")
         return record_of_codes(subject, "codes", **options), Path(out)
     raise InputError(
         problem="report takes a run folder, a model, a Representation or a file of codes",

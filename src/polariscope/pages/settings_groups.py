@@ -9,7 +9,7 @@ from polariscope.pages.formatting import value_of
 
 
 def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Everything that decided the run, as titled lists of names and values."""
+    """Return the settings of a run as titled lists of names and values."""
     model = settings["model"]
     parts = {key: value for key, value in model.items() if isinstance(value, Mapping)}
     plain = {key: value for key, value in model.items() if key not in parts}
@@ -28,7 +28,7 @@ def settings_groups(settings: Mapping[str, Any]) -> list[tuple[str, list[tuple[s
 
 
 def data_in_words(data: Mapping[str, object]) -> dict[str, object]:
-    """What is recorded of a dataset, without hashes and long lists of numbers."""
+    """Return the record of a dataset without hashes and long lists of numbers."""
     shown = {key: value for key, value in data.items() if key not in ("fingerprint", "root_fingerprint")}
     if "variants" not in shown:
         return shown

@@ -1,4 +1,4 @@
-"""A sizing as a page: the answer, the path that led to it, and what other methods say."""
+"""Page of a sizing search: the answer, the trained models, and the answers of other methods."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ TEMPLATE = "sizing.html.j2"
 
 @dataclasses.dataclass(frozen=True)
 class Disagreement:
-    """One method's answer beside that of the first."""
+    """The answer of a method compared with that of the first method."""
 
     size: Size
     difference: float | int | None
-    """Answer minus that of the first method; None where one of them has no answer."""
+    """Answer minus that of the first method; None if one of them has no answer."""
     overlaps: bool
-    """Whether the two intervals have a number in common."""
+    """If True, the two intervals overlap."""
 
     @property
     def in_words(self) -> str:
-        """How it differs.
+        """Description of the difference.
 
         >>> first, other = Size(11, (10, 12), "fondue"), Size(8, (7, 9), "elbow")
         >>> [row.in_words for row in disagreements([first, other])]
-        ['the same', '−3, beyond both intervals']
+        ['equal', '−3, intervals do not overlap']
         """
         if self.difference is None:
             return "not comparable"
         if self.difference == 0:
-            return "the same"
+            return "equal"
         sign = "+" if self.difference > 0 else "−"
         text = f"{sign}{abs(self.difference):g}"
-        return text if self.overlaps else f"{text}, beyond both intervals"
+        return text if self.overlaps else f"{text}, intervals do not overlap"
 
 
 @dataclasses.dataclass(frozen=True)
 class SizeRecord:
-    """What is in a folder of a sizing."""
+    """Contents of the folder of a search."""
 
     name: str
     sizes: tuple[Size, ...]
-    """The answer first; then, where methods were compared, those of the others."""
+    """The answer, followed by those of other methods if methods were compared."""
     settings: dict[str, Any]
-    """Of the first."""
+    """Settings of the first method."""
 
 
 def disagreements(sizes: Sequence[Size]) -> list[Disagreement]:
-    """Each method beside the first, itself included."""
-    return [_beside(sizes[0], size) for size in sizes]
+    """Compare every method with the first, including the first itself."""
+    return [_compared(sizes[0], size) for size in sizes]
 
 
-def _beside(first: Size, size: Size) -> Disagreement:
+def _compared(first: Size, size: Size) -> Disagreement:
     if first.value is None or size.value is None or first.interval is None or size.interval is None:
         return Disagreement(size, None, overlaps=False)
     overlaps = size.interval[0] <= first.interval[1] and first.interval[0] <= size.interval[1]
@@ -70,10 +70,10 @@ def _beside(first: Size, size: Size) -> Disagreement:
 
 
 def verdict(sizes: Sequence[Size]) -> str:
-    """How far methods are apart, in a sentence.
+    """Return a sentence on the range and agreement of the answers.
 
     >>> verdict([Size(11, (10, 12), "fondue"), Size(8, (7, 9), "elbow"), Size(12, (12, 12), "id")])
-    'The 3 methods say 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.'
+    'The 3 methods give 8 to 12 latents; 1 of the 2 others agrees with fondue within the intervals.'
     """
     answered = [size for size in sizes if size.value is not None]
     values = [size.value for size in answered if size.value is not None]
@@ -82,22 +82,24 @@ def verdict(sizes: Sequence[Size]) -> str:
     answers = span(min(values), max(values), between=" to ")
     if len(answered) == 1 < len(sizes):
         return f"Only {answered[0].method} of the {len(sizes)} methods has an answer: {answers} latents."
-    who = f"The {len(sizes)} methods"
+    subject = f"The {len(sizes)} methods"
     if len(answered) < len(sizes):
-        who = f"The {len(answered)} of {len(sizes)} methods that have an answer"
+        subject = f"The {len(answered)} of {len(sizes)} methods that have an answer"
     if sizes[0].value is None:
-        return f"{who} say {answers} latents; {sizes[0].method} has none."
+        return f"{subject} give {answers} latents; {sizes[0].method} has no answer."
     agree, others = sum(row.overlaps for row in disagreements(sizes)[1:]), len(answered) - 1
     return (
-        f"{who} say {answers} latents; {agree} of the {others} {noun(others, 'other')} "
+        f"{subject} give {answers} latents; {agree} of the {others} {noun(others, 'other')} "
         f"agree{'s' if agree == 1 else ''} with {sizes[0].method} within the intervals."
     )
 
 
 def read_sizes(folder: str | Path, compared: Sequence[Size] | None = None) -> SizeRecord:
-    """Read the answer in a folder, or with ``compared`` the answers of several methods that were sized in it.
+    """Read the answer in a folder, and the settings of the first method that has an answer.
 
-    A method without an answer keeps none, so those come as they are; the settings are of the first that has.
+    :param folder: folder of the search.
+    :param compared: (default None) answers of several methods, which are used as they are because methods without an
+        answer store nothing.
     """
     folder = Path(folder)
     folders = [folder] if compared is None else [folder / size.method for size in compared]
@@ -110,7 +112,11 @@ def read_sizes(folder: str | Path, compared: Sequence[Size] | None = None) -> Si
 
 
 def write_size_page(folder: str | Path, compared: Sequence[Size] | None = None) -> Path:
-    """Write one self-contained page and a picture of its main figure; arguments as above."""
+    """Write one self-contained page and a picture of its main figure, and return the path of the page.
+
+    :param folder: folder of the search.
+    :param compared: (default None) answers of several methods.
+    """
     record, search = read_sizes(folder, compared), SearchFolder(folder)
     save_figure(record.sizes, search.picture)
     return size_page(record).write(search.page)
@@ -119,7 +125,7 @@ def write_size_page(folder: str | Path, compared: Sequence[Size] | None = None) 
 def size_page(record: SizeRecord) -> Page:
     """Return the page of a search, or of several methods.
 
-    :param record: what :func:`read_sizes` gave.
+    :param record: result of :func:`read_sizes`.
     """
     first, several = record.sizes[0], len(record.sizes) > 1
     sections = [Section("glance", "", TEMPLATE, {"cards": _cards(first)}, "glance")]
@@ -145,7 +151,7 @@ def size_page(record: SizeRecord) -> Page:
 
 
 def _lead(size: Size) -> str:
-    """Return the state of the search, its answer and the noise in sentences."""
+    """Return sentences on the state of the search, its answer and the noise."""
     noise = "" if size.noise is None else f"{size.noise.in_words}."
     return " ".join(part for part in (size.state, size.in_words or summary_of(size), noise) if part)
 
@@ -162,7 +168,7 @@ def _facts(record: SizeRecord) -> list[tuple[str, str]]:
 
 
 def comparison_view(sizes: Sequence[Size]) -> dict[str, Any]:
-    """What the template shows of several answers."""
+    """Return the values for the template that compares several answers."""
     return {
         "verdict": verdict(sizes),
         "chart": draw_comparison(sizes, "comparison"),
@@ -173,7 +179,7 @@ def comparison_view(sizes: Sequence[Size]) -> dict[str, Any]:
 def _cards(size: Size) -> list[dict[str, str]]:
     models = len({(trial.seed, trial.n_latents, trial.beta) for trial in size.trials})
     seeds = len(size.per_seed)
-    ends = [f"{end:.3g}" for end in dict.fromkeys(size.interval or ())]  # once, when both are the same
+    ends = [f"{end:.3g}" for end in dict.fromkeys(size.interval or ())]  # one number if both ends are equal
     searched = "β" if size.target == "beta" else "latents"
     shown = [
         (searched, "–" if size.value is None else f"{size.value:.4g}", f"by {size.method}"),
@@ -186,7 +192,7 @@ def _cards(size: Size) -> list[dict[str, str]]:
 
 
 def _other_numbers(size: Size) -> list[tuple[str, str, str]]:
-    """Return the number in use in the fit and the intrinsic dimension of the data, as name, value and remark."""
+    """Return name, value and remark of the number of latents in use and of the intrinsic dimension of the data."""
     cards = []
     if size.verdict is not None:
         cards.append(
@@ -199,7 +205,7 @@ def _other_numbers(size: Size) -> list[tuple[str, str, str]]:
 
 
 def _groups(settings: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Settings as titled lists of names and values."""
+    """Return the settings as titled lists of names and values."""
     parts = {key: value for key, value in settings.items() if isinstance(value, dict) and value}
     plain = {key: value for key, value in settings.items() if not isinstance(value, dict)}
     parts["data"] = data_in_words(parts["data"])
@@ -210,13 +216,13 @@ def _groups(settings: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]
 
 
 def _repeat(record: SizeRecord) -> str:
-    """Python that asks the same again."""
+    """Return Python code that repeats the search."""
     settings, first = record.settings, record.sizes[0]
     compared = len(record.sizes) > 1
     call, which = (
         ("compare_sizes", [size.method for size in record.sizes]) if compared else ("size", first.method)
     )
-    # The recipe holds the learning rate where one was given; the goal's may be the method's own.
+    # The recipe contains the learning rate if the caller set one; that of the goal can be a default of the method.
     goal = {
         key: value for key, value in settings["goal"].items() if value is not None and key != "learning_rate"
     }

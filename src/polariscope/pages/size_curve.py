@@ -1,4 +1,4 @@
-"""Curves over the number of latents as a figure for print."""
+"""Figure of results as a function of the number of latents."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ PANELS: dict[str, dict[str, str]] = {
     "intrinsic dimension": {"dimension_mean": "mean μ", "dimension_sampled": "sampled z"},
     "latents": {str(kind): str(kind) for kind in TYPES},
 }
-"""What is drawn where: the label of a vertical axis, and the lines over it by quantity."""
+"""Label of the vertical axis of each panel, and the label of each quantity in it."""
 TYPE_COLOURS = {str(kind): colour for kind, colour in COLOURS.items()}
 MARKS = ("o", "s", "^")
 HEIGHT = 1.9
-"""Inches of a row of panels."""
+"""Height of a row of panels in inches."""
 Dashes: TypeAlias = "tuple[int, tuple[int | float, ...]]"
 ANSWER_DASHES: tuple[Dashes, ...] = (
     (0, (4, 2)),
@@ -49,16 +49,16 @@ ANSWER_DASHES: tuple[Dashes, ...] = (
     (0, (8, 2)),
     (0, (2, 2, 6, 2)),
 )
-"""How the lines of answers are told apart, in the order of the methods."""
+"""Dashes of the vertical lines at answers, in the order of the methods."""
 
 
 def draw_curve(curve: SizeCurve) -> Drawing:
-    """The curves with bands over seeds, and the methods' answers as vertical lines.
+    """Draw the curves with bands over seeds, and the answers of the methods as vertical lines.
 
-    A panel for each kind of quantity, as bonheme2023 Figs 8.1, 8.5 to 8.10 and 8.12; those without a value are left
-    out.
+    There is a panel for each kind of quantity, as in bonheme2023 Figs 8.1, 8.5 to 8.10 and 8.12. Panels without values
+    are omitted.
 
-    :param curve: what was measured.
+    :param curve: the results.
     """
     from matplotlib import rc_context
 
@@ -70,9 +70,9 @@ def draw_curve(curve: SizeCurve) -> Drawing:
 
 
 def curve_rows(curve: SizeCurve) -> tuple[Row, ...]:
-    """What is drawn: panel and line of each mean with its interval, by number of latents.
+    """Return the data of the figure: panel and line of each mean with its interval, by number of latents.
 
-    :param curve: what was measured.
+    :param curve: the results.
     """
     return tuple(
         {
@@ -137,9 +137,9 @@ def _mark(axes: Axes, size: Size, dashes: Dashes) -> None:
 
 
 def write_curve_picture(folder: str | Path, curve: SizeCurve) -> Path:
-    """Draw the curves into the folder of their search; the same curves give the same bytes.
+    """Write a picture of the curves to the folder of their search; equal curves give identical files.
 
     :param folder: folder of the search.
-    :param curve: what was measured.
+    :param curve: the results.
     """
     return draw_curve(curve).save(SearchFolder(folder).curve_picture)

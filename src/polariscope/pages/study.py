@@ -1,4 +1,4 @@
-"""A study as a page: its design, a table to sort and filter, plots of any column against any setting, what failed."""
+"""Page of a study: interactive plots and table of the runs, failures, and the design."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from polariscope.studies.table_rows import study_table
 
 TEMPLATE = "study.html.j2"
 MORE = (".low", ".high", ".error", ".random")
-"""Ends of the names of columns that are shown on request only."""
+"""Endings of the names of columns that are hidden by default."""
 LAST = ("folder", "message", "seconds.train")
 FIRST_CHOICE = ("mig", "dci", "tc.mean", "kl", "loss")
-"""What is drawn first, where it was measured."""
+"""Columns to plot first, in order of preference."""
 
 
 @dataclasses.dataclass(frozen=True)
 class StudyRecord:
-    """What a page of a study shows."""
+    """Results that the page of a study shows."""
 
     name: str
     design: Mapping[str, object]
-    """The study, as JSON has it."""
+    """The design of the study, as plain JSON values."""
     counts: Mapping[str, int]
-    """Runs in each state."""
+    """Number of runs in each state."""
     table: Table
     aggregates: tuple[Aggregate, ...]
     failures: tuple[tuple[str, str, str], ...]
-    """Name, kind and message of each run that failed."""
+    """Run, kind and message of each failure."""
     reports: Mapping[str, str]
-    """Where the reports of runs are, by the name of the run, as seen from the page."""
+    """Paths of the reports by name of the run, relative to the page."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of the table."""
+        """Notes on runs and columns that are not in the table."""
         return self.table.notes
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """The study in a few words."""
+        """Facts of the header."""
         seeds: Any = self.design["seeds"]
         varying = [name for name in self.table.settings if name != "seed"]
         return [
@@ -61,10 +61,10 @@ class StudyRecord:
 
 
 def study_record(ledger: Ledger, page: Path) -> StudyRecord:
-    """What the page of a study shows.
+    """Collect the results that the page of a study shows.
 
-    :param ledger: that of the study.
-    :param page: where the page will be, to which links are relative.
+    :param ledger: ledger of the study.
+    :param page: path of the page, which links are relative to.
     """
     table, entries = study_table(ledger), ledger.entries()
     reports = {
@@ -84,10 +84,10 @@ def study_record(ledger: Ledger, page: Path) -> StudyRecord:
 
 
 def write_study_page(ledger: Ledger, out: Path | None = None) -> Path:
-    """Write one self-contained page; where it is.
+    """Write one self-contained page, and return its path.
 
-    :param ledger: that of the study.
-    :param out: (default: in the study's folder) where to write it.
+    :param ledger: ledger of the study.
+    :param out: (default: in the study's folder) path of the page.
     """
     page = ledger.page if out is None else out
     return study_page(study_record(ledger, page)).write(page)
@@ -96,9 +96,9 @@ def write_study_page(ledger: Ledger, out: Path | None = None) -> Path:
 def study_page(record: StudyRecord) -> Page:
     """Return the page of a study.
 
-    :param record: what is shown.
+    :param record: the results.
     """
-    table, aggregates = record.table, [_words_of(aggregate) for aggregate in record.aggregates]
+    table, aggregates = record.table, [_cells_of(aggregate) for aggregate in record.aggregates]
     classes = {name: _classes(table, name) for name in table.columns}
     sections = [
         Section(
@@ -142,7 +142,7 @@ def study_page(record: StudyRecord) -> Page:
 
 
 def _plots_view(table: Table, aggregates: list[dict[str, object]]) -> dict[str, Any]:
-    """Return the choices of the plot and those it starts with."""
+    """Return the choices of the plot, and those that are selected first."""
     measured = table.measured
     varying = [name for name in table.settings if name != "seed"]
     numeric = [name for name in varying if all(isinstance(row.get(name), int | float) for row in table.rows)]
@@ -161,7 +161,7 @@ def _plots_view(table: Table, aggregates: list[dict[str, object]]) -> dict[str, 
 
 
 def _headline(counts: Mapping[str, int]) -> str:
-    """How many runs there are, and in which states.
+    """Return the number of runs, in all and by state.
 
     >>> _headline({"waiting": 0, "running": 0, "done": 4, "failed": 0})
     '4 runs, all done'
@@ -176,7 +176,7 @@ def _headline(counts: Mapping[str, int]) -> str:
 
 
 def _classes(table: Table, name: str) -> str:
-    """How a column is set: words to the left, and what few look at only on request."""
+    """Return the CSS classes of a column: text is aligned to the left, and secondary columns are hidden."""
     is_numeric = all(isinstance(row.get(name), int | float | None) for row in table.rows)
     hidden = name.endswith(MORE) or name in LAST or name.startswith("validation.")
     return " ".join([*([] if is_numeric else ["left"]), *(["more"] if hidden else [])])
@@ -196,22 +196,22 @@ def _cells(
 
 
 def _plain(cell: object) -> object:
-    """A cell as JSON has it; ∞ and NaN cannot be drawn."""
+    """Return a cell for JSON; infinity and NaN become None, because they cannot be drawn."""
     return None if isinstance(cell, float) and cell - cell != 0 else cell
 
 
-def _words_of(one: Aggregate) -> dict[str, object]:
+def _cells_of(aggregate: Aggregate) -> dict[str, object]:
     return {
-        "settings": assigned(one.settings) or "all",
-        "column": one.column,
-        "n": one.n,
-        "mean": cell_text(one.mean),
-        "sd": cell_text(one.sd),
-        "t": interval(one.t, between=" to "),
-        "bootstrap": interval(one.bootstrap, between=" to "),
-        "lowest": one.lowest,
-        "median": one.median,
-        "highest": one.highest,
+        "settings": assigned(aggregate.settings) or "all",
+        "column": aggregate.column,
+        "n": aggregate.n,
+        "mean": cell_text(aggregate.mean),
+        "sd": cell_text(aggregate.sd),
+        "t": interval(aggregate.t, between=" to "),
+        "bootstrap": interval(aggregate.bootstrap, between=" to "),
+        "lowest": aggregate.lowest,
+        "median": aggregate.median,
+        "highest": aggregate.highest,
     }
 
 
@@ -220,7 +220,7 @@ def _names(entries: Any) -> str:
 
 
 def _groups(design: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The design as titled lists of names and values."""
+    """Return the design as titled lists of names and values."""
     tables = [(part, entry) for part in ("data", "objective", "zipped", "listed") for entry in design[part]]
     tables += [(part, design[part]) for part in ("settings", "grid", "each", "once", "over", "budget")]
     rest = {name: design[name] for name in ("seeds", "diverged", "checkpoints", "device", "threads")}
@@ -233,14 +233,14 @@ def _entries(table: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_text(item)}" for key, item in value.items()) or "as usual"
+        return ", ".join(f"{key} {_text(item)}" for key, item in value.items()) or "defaults"
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return value_of(value)
 
 
 def _repeat(record: StudyRecord) -> str:
-    """Python that makes the same study."""
+    """Return Python code that repeats the study."""
     fields = {
         name: value for name, value in to_plain(record.design).items() if value not in ({}, [], None, "")
     }

@@ -1,1 +1,1 @@
-"""A run opened: its model, data and everything that was measured of it."""
+"""Training runs: model, data and cached results."""

@@ -1,4 +1,4 @@
-"""Layers of models against each other: which models, on which data."""
+"""Comparison of the layers of models, runs and arrays."""
 
 from __future__ import annotations
 
@@ -34,32 +34,33 @@ def compare(
     progress: AnyProgress | None = None,
     **options: OptionValue,
 ) -> Comparison:
-    """Similarity of every layer of every model with every other, on the same observations.
+    """Compute the similarity of every layer of every model with every other, on the same observations.
 
-    Each model is encoded once and each layer compressed once, equal layers (the input, a flattening) once for all.
-    Errors come from five disjoint fifths of the samples: the measure's standard deviation over them, by √5. (A fifth
-    has its own bias, for fewer samples score higher; only the spread is used.)
+    Each model is encoded once and each layer is compressed once. Layers that are equal in all models (the input, a
+    flattening) are compressed only once. Errors come from five disjoint fifths of the samples: they are the standard
+    deviation of the measure over the fifths, divided by √5. Scores of a fifth are biased upwards, because fewer samples
+    score higher, so only their deviation is used.
 
-    Levels can be compared between layers of the same kind; between kinds (a convolution and a dense layer) compare
-    changes only, and where measures disagree trust the smaller score (§7.2.2).
+    Levels are comparable between layers of the same kind. Between kinds (a convolution and a dense layer), compare only
+    changes; if measures disagree, trust the smaller score (§7.2.2).
 
     Reference: bonheme2023 §7.3, with 5 000 observations.
 
-    :param models: models, runs, run folders, representations (whose layers are mean, variance and sampled), or mappings
+    :param models: models, runs, run folders, representations (with the layers mean, variance and sampled), or mappings
         from layer names to arrays ``(sample, feature)`` of activations from any library; one or a list of them, or a
         mapping from a group's name to its members (the seeds of one setting): ``compare({"β = 1": [run, run],
-        "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9. Samples whose ids differ are refused.
-    :param data: (default: the runs' own) a dataset or an array.
-    :param measure: (default "cka") a member of ``polariscope.similarity``, with its ``options``.
-    :param n_samples: (default 5,000) observations; None for all.
-    :param seed: (default 0) seed of their choice and of the noise of the sampled layers.
-    :param checkpoints: (default False) True, or a list of steps: compare a run (or several, averaged) with its younger
-        self, step against step: :meth:`Comparison.course` and :meth:`Comparison.between_steps`. It must have kept its
-        checkpoints (``keep_checkpoints="all"``).
-    :param step: (default None: the finished models) compare the models of runs as they were at this step.
-    :param folder: (default: the system's) where temporary files go.
-    :param memory: (default 4) gigabytes; what does not fit goes to temporary files.
-    :param progress: (default None) called with what is being done: a text, or an event if it takes a
+        "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9. Samples whose ids differ raise an error.
+    :param data: (default: the data of the runs) a dataset or an array.
+    :param measure: (default "cka") a member of ``polariscope.similarity``.
+    :param n_samples: (default 5,000) number of observations; None for all.
+    :param seed: (default 0) seed of the choice of observations and of the noise of the sampled layers.
+    :param checkpoints: (default False) if True, or a list of steps, compare a run (or several, averaged) with itself
+        at other steps: :meth:`Comparison.course` and :meth:`Comparison.between_steps`. This requires the checkpoints
+        (``keep_checkpoints="all"``).
+    :param step: (default None: the finished models) compare the models of runs at this step.
+    :param folder: (default: the system's folder) folder for temporary files.
+    :param memory: (default 4) gigabytes of memory for layers; the rest is stored in temporary files.
+    :param progress: (default None) function called with a progress message, or with an event if it takes a
         :class:`polariscope.core.progress.ProgressEvent`.
     :param options: options of the measure by name: ``bandwidth=0.4``.
     """
@@ -69,13 +70,13 @@ def compare(
         raise InputError(
             "models",
             (
-                "be all models or all arrays: representations and mappings of layers are of samples "
-                "that were encoded before"
+                "be all models or all arrays, since representations and mappings of layers contain samples "
+                "that are already encoded"
             ),
         )
     check_same_samples({source.label: source.ids for source in arrays})
     if arrays and data is not None:
-        raise InputError("data", "be left out with arrays of activations, since nothing is encoded")
+        raise InputError("data", "be left out with arrays of activations, which are already encoded")
     dataset = None if arrays else find_data(sources, data)
     events = listener(progress, lambda event: (event.message,))
     return compare_layers(
@@ -100,15 +101,15 @@ def comparison_of(
 
     The arguments are those of :meth:`polariscope.runs.run.Run.comparison`.
 
-    :param results: those of the run.
+    :param results: cached results of the run.
     :param others: runs, or their folders.
     :param measure: a member of ``polariscope.similarity``.
-    :param n_samples: observations; None for all.
-    :param seed: seed of their choice and of the noise of the sampled layers.
-    :param part: of the split, under which the comparison is cached.
+    :param n_samples: number of observations; None for all.
+    :param seed: seed of the choice of observations and of the noise of the sampled layers.
+    :param part: part of the split in the key of the cached comparison.
     :param checkpoints: False, True, or a list of steps.
-    :param step: (None: the finished models) compare the models of this step.
-    :param progress: told what is being done.
+    :param step: compare the models of this step; None for the finished models.
+    :param progress: function called with progress messages.
     :param options: options of the measure by name.
     """
     if checkpoints is not False and step is not None:
@@ -117,24 +118,24 @@ def comparison_of(
                 Argument("step"),
                 " and ",
                 Argument("checkpoints"),
-                " both say which models of a run are meant",
+                " both select models of a run",
             ),
-            remedy="give one of them",
+            remedy="use one of them",
         )
     several = [others] if isinstance(others, (str, Path, TrainedRun)) else others
     opened = (other if isinstance(other, TrainedRun) else TrainedRun(other) for other in several)
     runs = [results.run, *opened]
-    wanted = {run: _steps_of(run, checkpoints, step) for run in runs}
+    steps = {run: _steps_of(run, checkpoints, step) for run in runs}
     settings: dict[str, Any] = {
         "measure": measure,
         "options": options,
         "n_samples": n_samples,
         "seed": seed,
-        "models": [run.digest(each) for run in runs for each in wanted[run]],
+        "models": [run.digest(each) for run in runs for each in steps[run]],
         "names": [run.name for run in runs],
-        "steps": [wanted[run] for run in runs] if checkpoints is not False else None,
+        "steps": [steps[run] for run in runs] if checkpoints is not False else None,
     }
-    key = results.key_of("comparison", wanted[results.run][-1], part, settings)
+    key = results.key_of("comparison", steps[results.run][-1], part, settings)
 
     def compute() -> Comparison:
         return compare(

@@ -1,4 +1,4 @@
-"""The models of a comparison: which ones, of which steps, and on which data."""
+"""Models, steps and data of a comparison."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ from polariscope.runs.trained_run import TrainedRun
 from polariscope.storage import readable_name
 
 KEEP_ALL = Argument("keep_checkpoints", "all")
-GIVE_DATA = Either(("say on which to compare them with ", Argument("data")), "compare runs of the same data")
+PASS_DATA = Either(
+    ("pass the data to compare them on as ", Argument("data")), "compare runs on the same data"
+)
 
 
 def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | None = None) -> list[Source]:
-    """The things to compare, in order; groups from a mapping, from checkpoints, or one for each thing."""
-    wanted = _wanted(checkpoints)
-    if wanted is not False and step is not None:
+    """Return the models to compare, in order, grouped by the keys of a mapping, by step, or each in its own group."""
+    steps = _requested_steps(checkpoints)
+    if steps is not False and step is not None:
         raise InputError(
             problem=(
                 Argument("step"),
                 " and ",
                 Argument("checkpoints"),
-                " both say which models of a run are meant",
+                " both select models of a run",
             ),
-            remedy="give one of them",
+            remedy="use one of them",
         )
     if isinstance(models, (str, Path, TrainedRun, Model, Representation, np.ndarray)):
         models = [models]
@@ -50,11 +52,11 @@ def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | Non
         )
     members = [(None, item) for item in items] if groups is None else _flatten(groups)
     if not members:
-        raise InputError("models", "hold at least one model, run folder or mapping of layers", got="none")
+        raise InputError("models", "contain at least one model, run folder or mapping of layers", got="none")
     sources: list[Source] = []
     for number, (group, item) in enumerate(members):
-        if wanted is not False:
-            sources += _checkpoints(item, wanted, number)
+        if steps is not False:
+            sources += _checkpoints(item, steps, number)
         else:
             sources.append(_source(group, item, len(sources) + 1, step))
     return _with_unique_labels(sources)
@@ -72,7 +74,7 @@ def _flatten(groups: dict[str, Any]) -> list[tuple[str | None, Any]]:
 def _source(group: str | None, item: Any, number: int, step: int | None) -> Source:
     if isinstance(item, (str, Path, TrainedRun)):
         run = item if isinstance(item, TrainedRun) else TrainedRun(item)
-        run.digest(step)  # refuses what has no such model, before anything is computed
+        run.digest(step)  # raises an error before anything is computed if there is no such model
         return Source(run.name, group or run.name, functools.partial(_load, run, step), None, run.path)
     if isinstance(item, AbstractModel):
         label = readable_name(item.folder) if item.folder else f"model {number}"
@@ -86,49 +88,49 @@ def _source(group: str | None, item: Any, number: int, step: int | None) -> Sour
         layers = {str(name): np.asarray(array) for name, array in item.items()}
         return Source(label, group or label, None, layers, None)
     if isinstance(item, Mapping):
-        what = "a mapping without any layer"
+        got = "a mapping without layers"
     else:
         shape = f" of shape {tuple(item.shape)}" if hasattr(item, "shape") else ""
-        what = f"{type(item).__name__}{shape}"
+        got = f"{type(item).__name__}{shape}"
     raise InputError(
         "models",
         (
             "be models, run folders, representations or mappings from layer names to arrays, as "
             "in [{'layer': array}]"
         ),
-        got=what,
+        got=got,
     )
 
 
-def _wanted(checkpoints: Any) -> bool | list[int]:
-    """Whether all checkpoints are asked for, or the steps of those that are."""
+def _requested_steps(checkpoints: Any) -> bool | list[int]:
+    """Return False, True for all checkpoints, or the requested steps."""
     if isinstance(checkpoints, bool):
         return checkpoints
     several = isinstance(checkpoints, (Sequence, np.ndarray))
     if not several or not all(isinstance(step, (int, np.integer)) for step in checkpoints):
         raise InputError(
             "checkpoints",
-            "be True for all that were kept, or a list of steps",
+            "be True for all checkpoints, or a list of steps",
             got=f"{checkpoints!r}",
             remedy="put a single step in a list: [100]",
         )
     return [int(step) for step in checkpoints]
 
 
-def _checkpoints(run: Any, wanted: Literal[True] | list[int], number: int) -> list[Source]:
-    """The checkpoints of a run as models, in groups by step, so seeds are averaged."""
+def _checkpoints(run: Any, requested: Literal[True] | list[int], number: int) -> list[Source]:
+    """Return the checkpoints of a run, grouped by step; the average over a group is the average over seeds."""
     if not isinstance(run, (str, Path, TrainedRun)):
         raise InputError(
-            problem="checkpoints are those of run folders", got=type(run).__name__, remedy="give paths"
+            problem="checkpoints require run folders", got=type(run).__name__, remedy="pass paths of runs"
         )
     opened = run if isinstance(run, TrainedRun) else TrainedRun(run)
     run, available = opened.path, opened.folder.checkpoints.steps
-    if wanted is True and len(available) == 1:
+    if requested is True and len(available) == 1:
         raise InputError(
-            problem=f"{run} has a checkpoint of step {available[0]} only, and no other to compare it with",
-            remedy=("train with ", KEEP_ALL, " to keep every one"),
+            problem=f"{run} has only one checkpoint, of step {available[0]}, and a comparison requires two",
+            remedy=("train with ", KEEP_ALL, " to keep every checkpoint"),
         )
-    steps = available if wanted is True else wanted
+    steps = available if requested is True else requested
     missing = [step for step in steps if step not in available]
     if missing or not steps:
         raise InputError(
@@ -136,7 +138,7 @@ def _checkpoints(run: Any, wanted: Literal[True] | list[int], number: int) -> li
                 f"{run} has checkpoints of the steps {', '.join(map(str, available)) or 'none'}, not of "
                 f"{', '.join(map(str, missing)) or 'any'}"
             ),
-            remedy=("train with ", KEEP_ALL, " to keep every one"),
+            remedy=("train with ", KEEP_ALL, " to keep every checkpoint"),
         )
     return [
         Source(
@@ -152,24 +154,28 @@ def _checkpoints(run: Any, wanted: Literal[True] | list[int], number: int) -> li
 
 
 def _load(run: TrainedRun, step: int | None) -> Model:
-    """A model of its own, which is gone when it has been used: a run keeps those it hands out."""
+    """Load a model from a newly opened run; the given run would keep it in memory."""
     return TrainedRun(run.path).model(step)
 
 
 def _with_unique_labels(sources: list[Source]) -> list[Source]:
-    """Number what would have the same label; a group that was named by its label follows."""
-    seen: dict[str, int] = {}
-    made = []
+    """Number sources with the same label; a group that is named after its label is renamed too."""
+    counts: dict[str, int] = {}
+    labelled = []
     for source in sources:
-        seen[source.label] = count = seen.get(source.label, 0) + 1
+        counts[source.label] = count = counts.get(source.label, 0) + 1
         label = source.label if count == 1 else f"{source.label} ({count})"
         group = label if source.group == source.label else source.group
-        made.append(dataclasses.replace(source, label=label, group=group))
-    return made
+        labelled.append(dataclasses.replace(source, label=label, group=group))
+    return labelled
 
 
 def find_data(sources: Sequence[Source], data: DataLike | None) -> AbstractDataset:
-    """The data given, or those all runs were trained on."""
+    """Return ``data``, or the dataset that all runs were trained on.
+
+    :param sources: the models.
+    :param data: a dataset or an array; None for that of the runs.
+    """
     if data is not None:
         return in_common_units(sources, as_dataset(data))
     records = {}
@@ -179,21 +185,25 @@ def find_data(sources: Sequence[Source], data: DataLike | None) -> AbstractDatas
         record = TrainedRun(source.run).settings["data"]
         records[record["fingerprint"]] = (source.label, record)
     if len(records) > 1:
-        (first, one), (second, other) = list(records.values())[:2]
+        (first, record), (second, other) = list(records.values())[:2]
         raise InputError(
             "models",
             (
-                f"see the same observations, but {first} was trained on {_describe(one)} and {second} "
+                f"be trained on the same data, but {first} was trained on {_describe(record)} and {second} "
                 f"on {_describe(other)}"
             ),
-            remedy=GIVE_DATA,
+            remedy=PASS_DATA,
         )
     assert sources[0].run is not None
     return TrainedRun(sources[0].run).data()
 
 
 def in_common_units(sources: Sequence[Source], data: AbstractDataset) -> AbstractDataset:
-    """The data in the units that all runs were trained in; refused where these differ."""
+    """Return the data in the units of the training data of all runs; an error is raised if these differ.
+
+    :param sources: the models.
+    :param data: the data.
+    """
     every = [
         changes_of_units(variants_of(TrainedRun(source.run).settings["data"]))
         for source in sources
@@ -202,9 +212,9 @@ def in_common_units(sources: Sequence[Source], data: AbstractDataset) -> Abstrac
     if any(units != every[0] for units in every):
         raise InputError(
             "models",
-            "be trained in the same units, since they see the same observations",
+            "be trained in the same units, since they encode the same observations",
             got=" and ".join(dict.fromkeys(in_words(units) or "the units of the data" for units in every)),
-            remedy="compare their representations, each made with polariscope.encode",
+            remedy="compare their representations, each from polariscope.encode",
         )
     return in_units(data, every[0]) if every else data
 

@@ -1,4 +1,4 @@
-"""What is followed through the checkpoints of a run, checked before anything is computed."""
+"""Plan of a course: steps, observations and options, checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from polariscope.data.observations import Subset
 from polariscope.runs.trained_run import TrainedRun
 
 K = 20
-"""Neighbours behind each dimension, the same at every step, so steps can be compared."""
+"""Number of neighbours for the estimates of dimension; equal at every step, so steps are comparable."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is followed, and on which observations."""
+    """Steps, observations and options of a course."""
 
     steps: tuple[int, ...]
     latent: int | None
@@ -34,13 +34,16 @@ class Plan:
     memory: float
 
     @property
-    def chosen(self) -> dict[str, Any]:
-        """On which observations."""
+    def observations(self) -> dict[str, Any]:
+        """Settings that select the observations."""
         return {"n_samples": self.n_samples, "seed": self.seed}
 
     def settings(self, other: TrainedRun | None) -> dict[str, Any]:
-        """All that the course depends on beside the models and the data."""
-        settings: dict[str, Any] = {**self.chosen, "alpha": self.alpha}
+        """Return all settings that the course depends on, besides the models and the data.
+
+        :param other: the run that layers are compared with, or None.
+        """
+        settings: dict[str, Any] = {**self.observations, "alpha": self.alpha}
         settings |= {} if self.latent is None else {"latent": self.latent}
         if self.layers:
             settings |= {"layer_samples": self.n_layer_samples, "measure": self.measure}
@@ -62,35 +65,35 @@ def plan_course(
     n_layer_samples: int,
     memory: float,
 ) -> tuple[Plan, Int[np.ndarray, " sample"], TrainedRun | None]:
-    """Return the plan of a course, its observations and the other run; refuses what cannot be followed.
+    """Check the arguments of a course, and return its plan, the indices of its observations and the other run.
 
     The arguments are those of :meth:`polariscope.runs.run.Run.course`.
 
     :param run: the run.
     :param subset: the observations.
-    :param latent: whose correlations are followed.
-    :param steps: (None: all) only the models of these steps.
-    :param layers: follow the layers too.
-    :param against: (None: no other) another run, or its folder.
+    :param latent: latent whose correlations are tracked.
+    :param steps: steps of the models to use; None for all.
+    :param layers: if True, compute results for layers too.
+    :param against: another run or its folder, or None.
     :param measure: a member of ``polariscope.similarity``.
     :param alpha: tolerance of the rule that names the types.
-    :param n_layer_samples: observations that the layers are measured with.
-    :param memory: gigabytes for layers.
+    :param n_layer_samples: number of observations for the results on layers.
+    :param memory: gigabytes of memory for layers.
     """
     from polariscope.analysis.course import check_latent
     from polariscope.analysis.similarity import similarity
 
     if latent is not None:
         check_latent(latent, run.settings["model"]["n_latents"])
-    _ = similarity[measure]  # refuses an unknown one
-    wanted = tuple(run.steps if steps is None else sorted(set(steps)))
-    if not wanted:
+    _ = similarity[measure]  # raises an error for an unknown name
+    selected = tuple(run.steps if steps is None else sorted(set(steps)))
+    if not selected:
         raise InputError(
             problem=f"{run.path} has no model yet", remedy="wait for its first checkpoint, or train it"
         )
-    if len(wanted) == 1 and steps is None:
+    if len(selected) == 1 and steps is None:
         raise InputError(
-            problem=f"{run.path} has a model of step {wanted[0]} only, so there is no course to follow",
+            problem=f"{run.path} has a model of step {selected[0]} only, and a course requires at least two",
             remedy=(
                 "train with ",
                 Argument("keep_checkpoints", "all"),
@@ -102,23 +105,23 @@ def plan_course(
     if len(indices) < 2:
         raise InputError("n_samples", "be at least 2", got=len(indices))
     other = against if against is None or isinstance(against, TrainedRun) else TrainedRun(against)
-    n_seen = min(n_layer_samples, len(indices))
-    if (layers or other is not None) and n_seen <= K:
+    n_layer_samples = min(n_layer_samples, len(indices))
+    if (layers or other is not None) and n_layer_samples <= K:
         raise InputError(
             "n_layer_samples",
-            f"be more than {K}, the neighbours behind each dimension",
-            got=n_seen,
-            remedy="look at more observations",
+            f"be more than {K}, the number of neighbours for estimates of dimension",
+            got=n_layer_samples,
+            remedy="use more observations",
         )
     plan = Plan(
-        steps=wanted,
+        steps=selected,
         latent=latent,
         n_samples=len(indices),
         seed=subset.seed,
         alpha=alpha,
         part=subset.part,
         layers=layers or other is not None,
-        n_layer_samples=n_seen,
+        n_layer_samples=n_layer_samples,
         measure=measure,
         memory=memory,
     )

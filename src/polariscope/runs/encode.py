@@ -1,4 +1,4 @@
-"""A dataset through an encoder, once."""
+"""Encoding of a dataset with a model."""
 
 from __future__ import annotations
 
@@ -28,31 +28,32 @@ def encode(
     step: int | None = Observations.step,
     second: str = "log_variance",
 ) -> Representation:
-    """Mean, variance and sampled representation of ``n_samples`` observations drawn without replacement.
+    """Return mean, variance and sampled representation of observations drawn without replacement.
 
-    The representation of a model that belongs to a run is cached with it; the same call reads it back.
+    The representation of a model that belongs to a run is cached with the run; the same call reads it back.
 
     :param model: a model, a run folder, or any function or module that returns a posterior for a batch, in any of the
-        customary forms (:func:`polariscope.wrap`).
-    :param data: a dataset or an array of observations; by default the run's own.
-    :param n_samples: (default 10,000) how many observations, at most all of them; None for all, in their order.
-    :param seed: (default 0) seed of the choice of observations and of the draws.
-    :param part: (default "all") or the part of the run's split: "train", "validation" or "test".
-    :param step: of a run folder, the checkpoint of this step instead of the finished model.
-    :param second: (default "log_variance") what the second array of a pair that a function returns is; or "variance",
-        "std".
+        usual forms (:func:`polariscope.wrap`).
+    :param data: (default: the data of the run) a dataset or an array of observations.
+    :param n_samples: (default 10,000) maximum number of observations; None for all, in their order.
+    :param seed: (default 0) seed of the choice of observations and of posterior samples.
+    :param part: (default "all") part of the run's split: "all", "train", "validation" or "test".
+    :param step: (default None: the finished model) step of a checkpoint, for a run folder.
+    :param second: (default "log_variance") meaning of the second array if a function returns a pair: "log_variance",
+        "variance" or "std".
     """
     if second != "log_variance" and (isinstance(model, (str, Path, AbstractModel))):
         raise InputError(
             problem=(Argument("second"), " is for functions and modules of other libraries"),
-            remedy="a model knows what it returns",
+            remedy="leave it out",
         )
     if isinstance(model, (str, Path)):
         return Run(model, data).representation(n_samples, seed, part, step)
     subset = Subset(n_samples, seed, part)
     if step is not None:
         raise InputError(
-            problem=(Argument("step"), " is for run folders"), remedy="a model has the weights it has"
+            problem=(Argument("step"), " requires a run folder"),
+            remedy="leave it out, or pass the folder of a run",
         )
     if not callable(model):
         raise InputError(

@@ -1,4 +1,4 @@
-"""A run followed through its checkpoints: each is encoded once, and results are cached one by one."""
+"""Computation of a course: each checkpoint is encoded once, and its results are cached immediately."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("polariscope")
 
 CODES, DIMENSION, FINAL, OTHER = "codes", "dimension", "final", "other"
-"""Parts of what is measured of a checkpoint: the last two are similarities with its last state and with another run."""
+"""Kinds of results of a checkpoint. The last two are similarities of layers with the run's last checkpoint and with
+another run."""
 
 
 def follow(
@@ -51,14 +52,14 @@ def follow(
     other: TrainedRun | None = None,
     progress: Progress | None = None,
 ) -> Course:
-    """Measure what is not cached yet of each checkpoint, cache it, and put everything together.
+    """Compute and cache missing results of each checkpoint, and return the course.
 
     :param run: the run.
-    :param plan: what is followed.
-    :param indices: the observations that are encoded.
-    :param other_data: (default None) data instead of those of the run.
-    :param other: (default None) another run, with whose last state layers are compared.
-    :param progress: told how many checkpoints are done, of those that were not cached.
+    :param plan: plan of the course.
+    :param indices: indices of the observations.
+    :param other_data: (default None) data to use instead of those of the run.
+    :param other: (default None) another run; layers are compared with its finished model.
+    :param progress: (default None) function called with the number of checkpoints done, of those that were not cached.
     """
     follower = _Follower(run, plan, indices, other_data, other)
     task = Task(progress, f"{run.name}: measuring checkpoints", "checkpoint")
@@ -73,7 +74,7 @@ def follow(
 
 
 class _Follower:
-    """The parts that are measured of each checkpoint, the journals that cache them, and what these hold."""
+    """Computation of the results of all checkpoints, and the journals that cache them."""
 
     def __init__(
         self,
@@ -84,11 +85,11 @@ class _Follower:
         other: TrainedRun | None,
     ) -> None:
         self.run, self.plan, self.indices, self.other_data, self.other = run, plan, indices, other_data, other
-        self.can_keep = True
+        self.can_write = True
         self.digests = {step: run.digest(step) for step in plan.steps}
         last = plan.steps[-1]
         self.references: dict[str, tuple[str, str]] = {}
-        """Of each similarity the name of the model it is with, and its digest."""
+        """Name and digest of the model that layers are compared with, for each kind of similarity."""
         if plan.layers:
             self.references[FINAL] = f"itself at step {last}", self.digests[last]
         if other is not None:
@@ -98,20 +99,20 @@ class _Follower:
             part: journal.read() for part, journal in self.journals.items()
         }
         self.pending = [step for step in plan.steps if self.missing(step)]
-        """Steps of which a part is missing, in the order in which they are measured."""
-        if FINAL in self.missing(last):  # first, since the others are compared with it
+        """Steps with missing results, in the order of computation."""
+        if FINAL in self.missing(last):  # first, because the other steps are compared with it
             self.pending = [last, *self.pending[:-1]]
         self._dataset: AbstractDataset | None = None
         self._compressed: dict[str, dict[str, np.ndarray]] = {}
         self._dimensions: dict[str, tuple[str, dict[str, Any]]] = {}
-        """Of each layer the hash of the last array, and its dimension."""
+        """Hash of the last array of each layer, and its dimension."""
 
     def _parts(self) -> list[str]:
         return [CODES, *([DIMENSION] if self.plan.layers else []), *self.references]
 
     def _journal(self, part: str) -> Journal:
         plan = self.plan
-        settings: dict[str, Any] = dict(plan.chosen)
+        settings: dict[str, Any] = dict(plan.observations)
         if part == CODES:
             settings |= {"alpha": plan.alpha}
         else:
@@ -123,33 +124,31 @@ class _Follower:
         return Journal(self.run.folder.artefacts, key)
 
     def missing(self, step: int) -> list[str]:
-        """The parts that are not cached of a checkpoint."""
+        """Return the kinds of results of a checkpoint that are not cached."""
         return [part for part, cached in self.cached.items() if self.digests[step] not in cached]
-
-    # What is looked at.
 
     @property
     def dataset(self) -> AbstractDataset:
-        """The run's data; those of another run must be the same."""
+        """Data of the run, which must be equal to those of the other run."""
         if self._dataset is None:
             if self.other is None:
                 self._dataset = self.run.data()
             else:
-                both = [Source(one.name, one.name, None, None, one.path) for one in (self.run, self.other)]
+                both = [Source(run.name, run.name, None, None, run.path) for run in (self.run, self.other)]
                 self._dataset = find_data(both, self.other_data)
         return self._dataset
 
     @property
     def rows(self) -> Int[np.ndarray, " row"]:
-        """Those of them, by their position, whose layers are looked at; ascending."""
+        """Positions among ``indices`` of the observations for the results on layers, ascending."""
         n = self.plan.n_samples
         drawn = generator(self.plan.seed, "course", "layers").permutation(n)[: self.plan.n_layer_samples]
         return np.sort(drawn)
 
     def compress_references(self, space: Scratch) -> None:
-        """The layers of the models that others are compared with, where something is still to be compared.
+        """Compress the layers of the models that checkpoints are compared with, if comparisons are missing.
 
-        The last state is left out when it is itself to be measured: then its layers come from that pass.
+        The last checkpoint is omitted if its own results are missing, because :meth:`measure` then encodes it.
         """
         for part, (_, digest) in self.references.items():
             missing = [step for step in self.pending if part in self.missing(step)]
@@ -165,7 +164,7 @@ class _Follower:
                 self._compress(part, self._layers_of(model, passing, digest), space)
 
     def _compress(self, part: str, layers: Mapping[str, np.ndarray], space: Scratch) -> None:
-        """Keep these layers, as small as the measure allows, to compare others with; those that vary."""
+        """Store compressed layers that checkpoints are compared with; constant layers are omitted."""
         self._compressed[part] = {}
         for name, array in layers.items():
             if not is_constant(array):
@@ -178,33 +177,31 @@ class _Follower:
         return similarity.traits(self.plan.measure)["form"]
 
     def _layers_of(self, model: Model, space: Scratch, digest: str) -> dict[str, np.ndarray]:
-        """The layers at the chosen rows, from a pass over those observations alone."""
+        """Return the layers for the selected rows, from a pass over these observations only."""
         indices = self.indices[self.rows]
         tap = LayerTap(model, np.arange(len(indices)), self.plan.seed, self._stream(digest), space)
         with inference_mode(model):
-            for seen in encode_batches(model, self.dataset, indices):
-                tap(seen)
+            for batch in encode_batches(model, self.dataset, indices):
+                tap(batch)
         return tap.layers
 
     def _stream(self, digest: str) -> tuple[object, ...]:
-        """Return the noise of a model's sampled layer: the same for all steps of the run, another for another run.
+        """Return the key of the noise of a model's sampled layer: the same for all steps of this run.
 
-        With noise of its own each, a model that does not change would score less than 1 with itself.
+        With different noise at every step, the similarity of a model that does not change would be less than 1.
         """
-        is_own = digest in self.digests.values()
-        return ("course", "sampled") if is_own else ("course", "sampled", digest)
-
-    # What is measured.
+        is_of_run = digest in self.digests.values()
+        return ("course", "sampled") if is_of_run else ("course", "sampled", digest)
 
     def measure(self, step: int, space: Scratch) -> None:
-        """Measure what is missing of a checkpoint, in one pass, and keep it.
+        """Compute and cache the missing results of a checkpoint, in one pass.
 
-        :param step: its step.
-        :param space: where the layers of the last state stay, for the others to be compared with.
+        :param step: step of the checkpoint.
+        :param space: storage for the layers of the last checkpoint, which the others are compared with.
         """
         missing = self.missing(step)
         if not missing:
-            return  # another step has the same weights
+            return  # an earlier step had the same weights
         digest = self.digests[step]
         with scratch(None, self.plan.memory * 1e9 / 2) as passing:
             codes, layers = self._encode(step, missing, passing)
@@ -221,12 +218,12 @@ class _Follower:
                     contents[part] = self._similarities(layers, part)
         for part, content in contents.items():
             self.cached[part][digest] = to_plain(content)
-            self._keep(part, digest, content)
+            self._cache(part, digest, content)
 
     def _encode(
         self, step: int, missing: list[str], space: Scratch
     ) -> tuple[Representation | None, dict[str, np.ndarray]]:
-        """The codes and the layers of a checkpoint, as far as they are needed."""
+        """Return the codes and the layers of a checkpoint; only those that are missing are computed."""
         digest = self.digests[step]
         wants_layers = any(part != CODES for part in missing)
         codes = self._cached_codes(step) if CODES in missing else None
@@ -243,16 +240,19 @@ class _Follower:
         return codes, {} if tap is None else tap.layers
 
     def _cached_codes(self, step: int) -> Representation | None:
-        """The representation, if another analysis cached the same."""
+        """Return the representation if another analysis has cached it."""
         digest = self.digests[step]
         key = Key(
-            "representation", digest, self.run.fingerprint, self.plan.part, step, dict(self.plan.chosen)
+            "representation", digest, self.run.fingerprint, self.plan.part, step, dict(self.plan.observations)
         )
         cached = self.run.folder.artefacts.read_arrays(key)
         return None if cached is None else Representation.from_arrays(*cached)
 
     def _dimension(self, name: str, array: Float[np.ndarray, "row feature"]) -> dict[str, Any]:
-        """The dimension of a layer with its interval, or why there is none; of the input it is taken once."""
+        """Return the dimension of a layer with its interval, or the reason why there is none.
+
+        It is computed once for a layer that does not change between checkpoints, as the input.
+        """
         key = files.digest_array(array)
         if self._dimensions.get(name, ("",))[0] != key:
             try:
@@ -264,7 +264,7 @@ class _Follower:
         return self._dimensions[name][1]
 
     def _similarities(self, layers: Mapping[str, np.ndarray], part: str) -> dict[str, float | None]:
-        """Each layer with the one of the same name; None for one that never varies or has no partner."""
+        """Return the similarity of each layer with that of the same name; None if it is constant or has no partner."""
         partners = self._compressed[part]
         return {
             name: self._form.score(self._form.compress(array), partners[name])
@@ -273,23 +273,23 @@ class _Follower:
             for name, array in layers.items()
         }
 
-    def _keep(self, part: str, digest: str, content: Recordable) -> None:
-        if not self.can_keep:
+    def _cache(self, part: str, digest: str, content: Recordable) -> None:
+        if not self.can_write:
             return
         try:
             self.journals[part].keep(digest, content)
-        except OSError as error:  # a full or read-only disk: the course can still be looked at
-            self.can_keep = False
-            logger.warning("the course could not be kept beside the run: %s", error)
-
-    # What comes of it.
+        except OSError as error:  # on a full or read-only disk the course is still returned
+            self.can_write = False
+            logger.warning("the course could not be saved in the run folder: %s", error)
 
     def course(self) -> Course:
-        """Everything that is stored, put together."""
+        """Return the course from the cached results."""
         plan = self.plan
-        stored = [from_plain(Snapshot, self._of(CODES, step), "follow the run again") for step in plan.steps]
+        stored = [
+            from_plain(Snapshot, self._of(CODES, step), "compute the course again") for step in plan.steps
+        ]
         pairs = zip(stored, plan.steps, strict=True)
-        # Two steps may have the same weights, and so the same digest.
+        # Two steps with the same weights share a digest, and so a cached snapshot with one of the two steps.
         snapshots = tuple(dataclasses.replace(state, step=step) for state, step in pairs)
         layers, notes = self._layer_course() if plan.layers else (None, ())
         return Course(
@@ -316,10 +316,10 @@ class _Follower:
             for name in names
             if "refused" in by_layer[name]
         }
-        nothing = {"value": None, "interval": (None, None)}
+        missing = {"value": None, "interval": (None, None)}
 
         def table(read: Callable[[dict[str, Any]], float | None]) -> Float[np.ndarray, "step layer"]:
-            cells = [[read({**nothing, **by_layer[name]}) for name in names] for by_layer in dimensions]
+            cells = [[read({**missing, **by_layer[name]}) for name in names] for by_layer in dimensions]
             return np.array(cells, dtype=np.float64)
 
         similarities, alone_notes = [], []
@@ -334,7 +334,7 @@ class _Follower:
             if alone and part == OTHER:
                 alone_notes.append(
                     f"Not compared with {reference}: {', '.join(alone)}. It has no layer of this name, or one of the "
-                    "two never varies."
+                    "two is constant."
                 )
         layers = LayerCourse(
             names=names,
@@ -350,8 +350,8 @@ class _Follower:
     def _about_steps(self) -> tuple[str, ...]:
         if len(self.plan.steps) > 2:
             return ()
-        only = "Only one step was" if len(self.plan.steps) == 1 else "Only two steps were"
+        only = "Only one checkpoint was" if len(self.plan.steps) == 1 else "Only two checkpoints were"
         return (
-            f"{only} looked at, too few for a course. A run keeps its last two checkpoints unless it is trained "
-            "to keep all of them (keep_checkpoints='all', --keep-checkpoints all).",
+            f"{only} used, too few for a course. A run keeps only its last two checkpoints unless it is trained with "
+            "keep_checkpoints='all' (--keep-checkpoints all).",
         )

@@ -1,4 +1,4 @@
-"""Evidence on held-out observations that a diagnosis needs besides the codes of a model."""
+"""Evidence from held-out observations that a diagnosis requires besides the codes of a model."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def add_evidence(
 ) -> Representation:
     """Return a representation with the decoder effect, the fit of the likelihood and the state of the training.
 
-    Held out are validation and test together, since of a small table one of them is a few rows; and all of data that
-    the model was not trained on.
+    Held-out observations are those of the validation and test splits together, because each of them can be very small,
+    or all observations of data that the model was not trained on.
 
-    :param results: those of the run that the model belongs to.
+    :param results: cached results of the model's run.
     :param rep: codes of the model.
     :param model: the model.
     :param seed: seed of the effect.
@@ -54,7 +54,7 @@ def add_evidence(
 def _likelihood_fit(
     results: CachedResults, model: AbstractModel, indices: Int[np.ndarray, " sample"], seed: int
 ) -> LikelihoodFit:
-    """Return residuals of held-out observations against the likelihood of a model, cached with the run."""
+    """Return the fit of a model's likelihood to residuals of held-out observations, cached with the run."""
     from polariscope.analysis.likelihood_fit import MAX_OBSERVATIONS, LikelihoodFit
 
     run = results.run

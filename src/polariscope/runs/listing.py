@@ -1,4 +1,4 @@
-"""The cached results of a run as rows of text: for ``polariscope show`` and the table of a report."""
+"""Cached results of a run as rows of text, for ``polariscope show`` and the table of a report."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from polariscope.core.text import file_size
 from polariscope.storage.artefacts import Artefact
 
 HIDDEN = ("models", "against_model")
-"""Settings that say nothing to a reader: hashes, and what is the same for all."""
-WORDS = {"n_samples": "samples", "n_points": "points", "n_observations": "observations"}
+"""Settings that are hashes, which are not shown."""
+UNITS = {"n_samples": "samples", "n_points": "points", "n_observations": "observations"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One artefact in words."""
+    """Description of one cached result."""
 
     kind: str
     about: str
-    """Its settings."""
+    """Settings."""
     step: str
     file: str
     size: str
 
 
 def row_of(artefact: Artefact, fingerprint: str | None = None) -> Row:
-    """An artefact in words.
+    """Describe a cached result.
 
-    :param fingerprint: that of the run's data; what was measured on others says so.
+    :param artefact: the result.
+    :param fingerprint: (default None) fingerprint of the run's data; results on other data are marked.
     """
     key = artefact.key
     parts = ["on other data"] if fingerprint is not None and key.data != fingerprint else []
@@ -48,16 +49,16 @@ def row_of(artefact: Artefact, fingerprint: str | None = None) -> Row:
 
 def _settings(settings: Mapping[str, Any]) -> list[str]:
     return [
-        f"{value:,} {WORDS[name]}" if name in WORDS else f"{name} {_value(value)}"
+        f"{value:,} {UNITS[name]}" if name in UNITS else f"{name} {_value(value)}"
         for name, value in settings.items()
-        if not _says_nothing(name, value)
+        if not _is_hidden(name, value)
     ]
 
 
-def _says_nothing(name: str, value: Any) -> bool:
-    """Whether a setting is a hash, at its usual value, or not there."""
-    usual = value is None or value is False or value in ([], {}, [[None]])
-    return usual or name in HIDDEN or (name, value) == ("n_bootstrap", TypeRule().n_bootstrap)
+def _is_hidden(name: str, value: Any) -> bool:
+    """Return whether a setting is a hash, empty, or at its default."""
+    is_empty = value is None or value is False or value in ([], {}, [[None]])
+    return is_empty or name in HIDDEN or (name, value) == ("n_bootstrap", TypeRule().n_bootstrap)
 
 
 def _value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The analyses of a representation, which also take a model and encode it first."""
+"""Analyses of a representation that also accept a model and data, which they encode first."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from polariscope.core.errors import Argument, InputError
 
 Result = TypeVar("Result")
 
-ALSO = """\
-:param data: (default None) with a model first, of ours or of another library: the dataset or array that it encodes,
-    10,000 observations at most, as :func:`polariscope.encode` does; of a model that belongs to a run by default the
-    run's own. May be the second argument."""
+DATA_DOC = """\
+:param data: (default None) if the first argument is a model, of this or another library: the dataset or array to
+    encode, at most 10,000 observations, as with :func:`polariscope.encode`. For a model that belongs to a run, the
+    default is the run's data. Can be the second positional argument."""
 
 
 def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
-    """An analysis of a representation that also takes a model, with data behind it.
+    """Return an analysis that accepts a representation, or a model and data.
 
     :param analysis: a function whose first argument is a representation.
     """
@@ -33,12 +33,14 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
         if callable(first) and not isinstance(first, Representation):
             if rest and data is None:
                 data, *rest = rest
-            from polariscope.runs.encode import encode  # arrays need no torch
+            from polariscope.runs.encode import (
+                encode,
+            )  # imports torch, which analyses of arrays do not require
 
             first = encode(first, data, seed=cast(int, options.get("seed", 0)))
         elif data is not None:
             raise InputError(
-                problem=(Argument("data"), " is for a model, which encodes them first"),
+                problem=(Argument("data"), " requires a model as the first argument"),
                 got=type(first).__name__,
                 remedy="leave it out",
             )
@@ -49,7 +51,7 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
     extra = inspect.Parameter("data", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=object)
     face.__signature__ = signature.replace(parameters=[*signature.parameters.values(), extra])
     before, example, after = inspect.cleandoc(analysis.__doc__ or "").partition("\n\n>>>")
-    face.__doc__ = f"{before}\n{ALSO}{example}{after}"
+    face.__doc__ = f"{before}\n{DATA_DOC}{example}{after}"
     return take
 
 

@@ -1,4 +1,4 @@
-"""What a run shows of itself in a terminal or a notebook."""
+"""Summary of a run for a terminal or a notebook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def summary_rows(run: Run) -> list[tuple[str, str]]:
-    """Return what a run shows of itself: a label and a text for each line.
+    """Return the summary of a run: a label and a text for each line.
 
     :param run: the run.
     """
@@ -30,7 +30,7 @@ def summary_rows(run: Run) -> list[tuple[str, str]]:
         ("objective", _concept(run.settings["objective"])),
         ("model", f"{model['net']['name']}, {model['n_latents']} latents"),
         ("training", f"{run.n_steps:,} steps ({state}), seed {training['seed']}"),
-        ("artefacts", artefacts or "none yet"),
+        ("results", artefacts or "none yet"),
     ]
     if "variants" in data:
         from polariscope.data.chain import in_words

@@ -1,7 +1,7 @@
-"""Results that are cached with a run: each is computed once, and read back when it is asked for again.
+"""Cached results of a run: each is computed once, and later calls read it from disk.
 
-The key of a result is its model, data, part of the split, step and settings
-(:class:`~polariscope.storage.artefacts.Key`). Another key is another result, stored next to the first.
+The key of a result consists of its model, data, part of the split, step and settings
+(:class:`~polariscope.storage.artefacts.Key`). Results with different keys are stored next to each other.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ logger = logging.getLogger("polariscope")
 Record = TypeVar("Record")
 
 
-class NotKeptError(PolariscopeError):
-    """A result that is not cached with the run, when nothing may be computed."""
+class NotCachedError(PolariscopeError):
+    """A result is not cached, and the run is read-only."""
 
 
 class CachedResults:
-    """The results of one run, on disk.
+    """The cached results of one run.
 
     :param run: the run.
-    :param computes: (default True) whether missing results are computed; otherwise a :class:`NotKeptError` is raised,
-        and nothing is written.
+    :param read_only: (default False) if True, a :class:`NotCachedError` is raised for missing results, and nothing is
+        computed or written.
     """
 
-    def __init__(self, run: TrainedRun, computes: bool = True) -> None:
+    def __init__(self, run: TrainedRun, read_only: bool = False) -> None:
         self.run = run
-        self.computes = computes
+        self.read_only = read_only
         self.used: set[Path] = set()
-        """Files of the results that were read or made through this object."""
+        """Files of the results that were read or computed by this object."""
 
     def key(self, kind: str, observations: Observations, settings: Mapping[str, Any]) -> Key:
-        """Return the key of a result, with the number of observations that there are.
+        """Return the key of a result, with the actual number of observations.
 
-        :param kind: "regime", "scores" …
-        :param observations: what it is measured on.
-        :param settings: all else that it depends on.
+        :param kind: kind of result: "regime", "scores" …
+        :param observations: the observations.
+        :param settings: other settings that the result depends on.
         """
         counted = {"n_samples": len(self.run.choose(observations)), "seed": observations.seed}
         return self.key_of(kind, observations.step, observations.part, {**counted, **settings})
@@ -54,20 +54,20 @@ class CachedResults:
     def key_of(self, kind: str, step: int | None, part: str, settings: Mapping[str, Any]) -> Key:
         """Return the key of a result of one model.
 
-        :param kind: "course", "comparison" …
-        :param step: (None: the finished model) a step of which there is a model.
-        :param part: of the split.
-        :param settings: all else that it depends on.
+        :param kind: kind of result: "course", "comparison" …
+        :param step: step of the model; None for the finished model.
+        :param part: part of the split.
+        :param settings: other settings that the result depends on.
         """
         digest, done = self.run.digest_and_step(step)
         return Key(kind, digest, self.run.fingerprint, part, done, settings)
 
     def read_or_compute(self, key: Key, kind: type[Record], compute: Callable[[], Record]) -> Record:
-        """Return the record under a key; computed and cached if there is none that can be read.
+        """Return the cached record with a key, or compute and cache it.
 
-        :param key: of the result.
+        :param key: key of the result.
         :param kind: class of the record, with ``to_dict`` and ``from_dict``.
-        :param compute: makes it.
+        :param compute: function that computes the record.
         """
         self.used.add(self.run.folder.artefacts.file(key))
         stored = self.run.folder.artefacts.read(key)
@@ -77,45 +77,45 @@ class CachedResults:
             with self.writing(key.kind):
                 stored = self.run.folder.artefacts.keep(key, stored)
         self.touch(key)
-        # Made from JSON also when it was just computed, so the first call returns the same record as the next ones.
+        # Built from JSON even if it was just computed, so the first call returns the same record as later ones.
         return kind.from_dict(stored)  # type: ignore[attr-defined]
 
     def check_may_compute(self, key: Key) -> None:
-        """Refuse to compute a result in a run that was opened to be read only.
+        """Raise an error if the run is read-only.
 
-        :param key: of the result.
+        :param key: key of the missing result.
         """
-        if not self.computes:
-            raise NotKeptError(f"{self.run.path} has no {key.kind} with these settings.")
+        if self.read_only:
+            raise NotCachedError(f"{self.run.path} has no {key.kind} with these settings.")
 
     def touch(self, key: Key) -> None:
-        """Note that a result was asked for now: :meth:`newest` returns the one asked for last.
+        """Record that a result was used now: :meth:`newest` returns the one that was used last.
 
-        :param key: of the result.
+        :param key: key of the result.
         """
-        if self.computes:
+        if not self.read_only:
             self.run.folder.artefacts.ask(self.run.folder.artefacts.file(key))
 
     @contextlib.contextmanager
     def writing(self, kind: str) -> Iterator[None]:
-        """Inside, a failed write is a warning: a run on a full or read-only disk can still be analysed.
+        """Log failed writes as warnings, so runs on a full or read-only disk can be analysed.
 
-        :param kind: of the result that is written.
+        :param kind: kind of the result that is written.
         """
         try:
             yield
         except OSError as error:
-            logger.warning("the %s could not be kept beside the run: %s", kind, error)
+            logger.warning("the %s could not be saved in the run folder: %s", kind, error)
 
     def newest(
         self, kind: str, step: int | None, part: str | None, settings: Mapping[str, OptionValue]
     ) -> Artefact | None:
-        """Return the artefact of a kind that was asked for last; None without one.
+        """Return the cached result of a kind that was used last; None if there is none.
 
-        :param kind: "regime", "scores" …
-        :param step: (None: the finished model) the checkpoint of this step.
-        :param part: (None: any) the part of the split it was measured on.
-        :param settings: what it was measured with.
+        :param kind: kind of result: "regime", "scores" …
+        :param step: step of the model; None for the finished model.
+        :param part: part of the split; None for any.
+        :param settings: settings that the result must have.
         """
         digest, data = self.run.digest(step), self.run.fingerprint
         matching = [
@@ -125,15 +125,15 @@ class CachedResults:
             and artefact.matches(**settings)
             and part in (None, artefact.key.part)
             and artefact.key.data == data
-            # A result of several models, as a comparison, lists all of them in its settings.
+            # The settings of a result of several models, such as a comparison, list all of them.
             and (artefact.key.model in (digest, None) or digest in artefact.key.settings.get("models", ()))
         ]
         return matching[-1] if matching else None
 
     def read(self, artefact: Artefact) -> Any | None:
-        """Return the content of a cached record, as JSON has it; None if it is damaged.
+        """Return the content of a cached result as JSON values; None if it is damaged.
 
-        :param artefact: of this run.
+        :param artefact: a cached result of this run.
         """
         self.used.add(artefact.path)
         return self.run.folder.artefacts.read(artefact.key)

@@ -1,7 +1,7 @@
-"""A run, opened: its model, its data, and its results.
+"""A training run: its model, data and results.
 
-Results are computed once and cached with the model (:class:`~polariscope.runs.results.CachedResults`). The same call
-reads them back; other settings are stored next to them.
+Results are cached with the run (:class:`~polariscope.runs.results.CachedResults`). The same call reads them back;
+results with other settings are stored next to them.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ Record = TypeVar("Record")
 
 
 class Run(TrainedRun):
-    """A training run in a folder. Opening it checks its settings; everything else is read or computed when asked for.
+    """A training run in a folder. Opening it checks the settings; everything else is read or computed when needed.
 
-    :param path: the run's folder.
-    :param data: a dataset or an array instead of the recorded data; needed when the run was trained on arrays in
-        memory. A table is put into the units of the training data, where these were standardised or scaled.
-    :param guard: (default None) called before every write, as :class:`~polariscope.storage.folder.RunFolder` has it.
-    :param computes: (default True) whether missing results are computed; otherwise a
-        :class:`~polariscope.runs.results.NotKeptError` is raised, and nothing is written.
+    :param path: folder of the run.
+    :param data: (default None) a dataset or an array to use instead of the recorded data; required if the run was
+        trained on arrays in memory. If the training data were standardised or scaled, a table is put into their units.
+    :param guard: (default None) function called before every write, as in
+        :class:`~polariscope.storage.folder.RunFolder`.
+    :param read_only: (default False) if True, a :class:`~polariscope.runs.results.NotCachedError` is raised for missing
+        results, and nothing is computed or written.
     """
 
     def __init__(
@@ -64,25 +65,25 @@ class Run(TrainedRun):
         data: DataLike | None = None,
         *,
         guard: files.Guard | None = None,
-        computes: bool = True,
+        read_only: bool = False,
     ) -> None:
         super().__init__(path, data, guard=guard)
-        self.results = CachedResults(self, computes)
-        """The results that are cached with the run."""
+        self.results = CachedResults(self, read_only)
+        """Cached results of the run."""
 
     @property
-    def computes(self) -> bool:
-        """Whether missing results are computed; otherwise :class:`~polariscope.runs.results.NotKeptError` is raised."""
-        return self.results.computes
+    def read_only(self) -> bool:
+        """If True, missing results are not computed, and nothing is written."""
+        return self.results.read_only
 
     @property
     def used(self) -> set[Path]:
-        """Files of the artefacts that were read or made through this object."""
+        """Files of the results that were read or computed by this object."""
         return self.results.used
 
     @spelled_out(Observations)
     def verdict(self, **observations: Unpack[ObservationOptions]) -> Verdict:
-        """Return the state of the training and the latents in use: the verdict that every surface prints.
+        """Return the verdict: the state of the training and the latents in use.
 
         :param observations: the observations, as in :meth:`representation`.
         """
@@ -108,10 +109,11 @@ class Run(TrainedRun):
     ) -> Representation:
         """Return mean, variance and sampled representation of some observations.
 
-        :param n_samples: (default 10,000) how many, drawn without replacement; None for all, in their order.
-        :param seed: (default 0) seed of the choice and of the draws.
-        :param part: (default "all") or "train", "validation", "test".
-        :param step: (default None: the finished model) the checkpoint of this step.
+        :param n_samples: (default 10,000) number of observations, drawn without replacement; None for all, in their
+            order.
+        :param seed: (default 0) seed of the choice of observations and of posterior samples.
+        :param part: (default "all") part of the split: "all", "train", "validation" or "test".
+        :param step: (default None: the finished model) step of the checkpoint.
         """
         return self._representation(Observations(n_samples, seed, part, step))
 
@@ -120,7 +122,7 @@ class Run(TrainedRun):
         return self.with_evidence(self.representation_of(model, observations), model, observations.seed)
 
     def representation_of(self, model: AbstractModel, subset: Subset = Subset()) -> Representation:  # noqa: B008
-        """Return the representation of a model at hand, which can differ from the run's: it is cached by its digest.
+        """Return the representation of a model object, cached by its digest because it can differ from the run's model.
 
         :param model: the model.
         :param subset: (default: as in :meth:`representation`) the observations.
@@ -135,7 +137,9 @@ class Run(TrainedRun):
         self.results.check_may_compute(key)
         from polariscope.models.inference import represent
 
-        representation = represent(model, self.data(), indices, seed)  # refuses data of another shape
+        representation = represent(
+            model, self.data(), indices, seed
+        )  # raises an error for data of another shape
         with self.results.writing("representation"):
             self.folder.artefacts.keep_arrays(key, *representation.to_arrays())
         return representation
@@ -147,10 +151,10 @@ class Run(TrainedRun):
         n_bootstrap: int = TypeRule.n_bootstrap,
         **observations: Unpack[ObservationOptions],
     ) -> Regime:
-        """Which latents are active, mixed and passive; see :func:`polariscope.diagnose`.
+        """Return the type and use of each latent; see :func:`polariscope.diagnose`.
 
         :param alpha: (default: that of ``TypeRule``) tolerance of the rule.
-        :param n_bootstrap: (default 200) resamples behind each confidence.
+        :param n_bootstrap: (default 200) number of bootstrap resamples for the confidence of types.
         :param observations: the observations, as in :meth:`representation`.
         """
         from polariscope.analysis.regime.regime import Regime
@@ -171,9 +175,11 @@ class Run(TrainedRun):
     def decomposition(
         self, n_points: int | None = 5000, **observations: Unpack[ObservationOptions]
     ) -> Decomposition:
-        """The rate in parts: mutual information, total correlation, the rest; see :func:`polariscope.decompose`.
+        """Decompose the rate into mutual information, total correlation and dimension-wise KL.
 
-        :param n_points: (default 5,000) samples of the representation that are used; None for all of them.
+        See :func:`polariscope.decompose`.
+
+        :param n_points: (default 5,000) number of samples of the representation to use; None for all.
         :param observations: the observations, as in :meth:`representation`.
         """
         from polariscope.analysis.decomposition import Decomposition, decompose
@@ -197,17 +203,18 @@ class Run(TrainedRun):
         progress: AnyProgress | None = None,
         **observations: Unpack[ObservationOptions],
     ) -> Scores:
-        """Disentanglement metrics and probes; see :func:`polariscope.score`.
+        """Compute disentanglement metrics and probes; see :func:`polariscope.score`.
 
-        Metrics that were scored before with the same settings are read, the others are computed and cached with them.
+        Cached scores with the same settings are read; only missing metrics are computed.
 
-        :param metrics: (default "all") names joined by commas or in a list; a variant follows a colon.
-        :param source: (default "mean") which codes: "mean" or "sampled".
-        :param latents: (default "all") which latents: "all" or "in-use". Without a latent in use no metric applies.
+        :param metrics: (default "all") names in a list or separated by commas; a variant follows a colon.
+        :param source: (default "mean") codes: "mean" or "sampled".
+        :param latents: (default "all") latents: "all" or "in-use". If no latent is in use, no metric applies.
         :param options: (default none) options of metrics by name: ``{"mig": {"n_bins": 10}}``. Scores with other
             options are cached separately.
+        :param progress: (default None) function called with the name of each metric before it is computed, its number
+            and the number of metrics.
         :param observations: the observations, as in :meth:`representation`.
-        :param progress: told the name of each metric before it is computed, its number and how many there are.
         """
         from polariscope.runs.scoring import scores_of
 
@@ -225,11 +232,11 @@ class Run(TrainedRun):
         n_observations: int = 200,
         **observations: Unpack[ObservationOptions],
     ) -> Geometry:
-        """How orthogonal the decoder is at some codes, and what the posterior's noise costs.
+        """Compute the orthogonality of the decoder's Jacobian, and the error that posterior noise adds.
 
-        :param alpha: (default: that of ``TypeRule``) tolerance of the rule that says which latents are in use.
-        :param n_points: (default 500) codes at which the decoder's Jacobian is taken.
-        :param n_observations: (default 200) observations whose reconstruction loss is split.
+        :param alpha: (default: that of ``TypeRule``) tolerance of the rule that names the types.
+        :param n_points: (default 500) number of codes at which the Jacobian is computed.
+        :param n_observations: (default 200) number of observations whose reconstruction error is decomposed.
         :param observations: the observations, as in :meth:`representation`.
         """
         from polariscope.geometry.summary import Geometry, summarise
@@ -259,12 +266,12 @@ class Run(TrainedRun):
         settings: Mapping[str, object],
         **observations: Unpack[ObservationOptions],
     ) -> Record:
-        """Return a record of any other kind: read if it is cached with these settings, otherwise computed.
+        """Return a cached result of any other kind, or compute and cache it.
 
-        :param kind: what it is, in lower-case words joined by "-".
-        :param record: its class, which has ``to_dict`` and ``from_dict``.
-        :param compute: makes it.
-        :param settings: all that it depends on beside the model, the data and what follows.
+        :param kind: kind of result, in lower-case words joined by "-".
+        :param record: class of the result, with ``to_dict`` and ``from_dict``.
+        :param compute: function that computes the result.
+        :param settings: settings that the result depends on, besides the model, the data and the observations.
         :param observations: the observations, as in :meth:`representation`.
         """
         return self.results.read_or_compute(
@@ -283,15 +290,16 @@ class Run(TrainedRun):
         progress: AnyProgress | None = None,
         **options: Any,
     ) -> Comparison:
-        """The layers of this run with each other, or with those of other runs; see :func:`polariscope.compare`.
+        """Compare the layers of this run with each other, or with those of other runs; see :func:`polariscope.compare`.
 
         :param others: (default none) runs, or their folders.
-        :param measure: (default "cka") a member of ``polariscope.similarity``, with its ``options``.
-        :param n_samples: (default 5,000) observations.
-        :param seed: (default 0) seed of their choice and of the noise of the sampled layers.
-        :param checkpoints: (default False) True, or a list of steps: compare checkpoints instead.
+        :param measure: (default "cka") a member of ``polariscope.similarity``.
+        :param n_samples: (default 5,000) number of observations.
+        :param seed: (default 0) seed of the choice of observations and of the noise of the sampled layers.
+        :param checkpoints: (default False) if True, or a list of steps, compare checkpoints instead of finished models.
         :param step: (default None: the finished models) compare the models of this step.
-        :param progress: (default None) called with what is being done, as in :func:`polariscope.compare`.
+        :param progress: (default None) function called with progress messages, as in :func:`polariscope.compare`.
+        :param options: options of the measure by name.
         """
         from polariscope.runs.compare_models import comparison_of
 
@@ -323,24 +331,25 @@ class Run(TrainedRun):
         progress: AnyProgress | None = None,
         **observations: Unpack[SubsetOptions],
     ) -> Course:
-        """What the codes, and the layers, were like at every step of which there is a model.
+        """Compute results on codes and layers at every step with a saved model.
 
-        Types, KL, Σ E[σ²], Δ_KL and how long it was below 3 %, correlations, total correlation and mutual information
-        of mean and sampled; with ``layers`` also the intrinsic dimension of every layer, and how similar each is to
-        its last state. One checkpoint is in memory at a time. Its results are cached at once, so a course that
-        was interrupted, or asked for again after more training, measures only what is missing.
+        The results are types, KL, Σ E[σ²], Δ_KL and when it was below 3 %, correlations, and total correlation and
+        mutual information of the mean and sampled codes. With ``layers`` they include the intrinsic dimension of every
+        layer, and its similarity with the same layer at the last step. One checkpoint is in memory at a time. The
+        results of each checkpoint are cached immediately, so after an interruption or more training only missing
+        results are computed.
 
-        :param latent: (default: that of the largest KL at the end) the latent whose correlations are followed.
-        :param steps: (default None: all in :attr:`steps`) only the models of these steps.
-        :param layers: (default False) follow the layers too.
-        :param against: (default None) another run on the same data, or its folder: each layer is also compared with
-            the layer of the same name of its finished model. Implies ``layers``.
+        :param latent: (default: the one with the largest KL at the end) latent whose correlations are tracked.
+        :param steps: (default None: all in :attr:`steps`) steps of the models to use.
+        :param layers: (default False) if True, compute results for layers too.
+        :param against: (default None) another run on the same data, or its folder; each layer is also compared with
+            the layer of the same name in its finished model. Implies ``layers``.
         :param measure: (default "cka") a member of ``polariscope.similarity``.
         :param alpha: (default: that of ``TypeRule``) tolerance of the rule that names the types.
-        :param n_layer_samples: (default 1,000) how many of these observations the layers are looked at with; the time
-            grows with its square.
-        :param memory: (default 2) gigabytes for layers; what does not fit goes to temporary files.
-        :param progress: told how many checkpoints are done, and how many there are to do.
+        :param n_layer_samples: (default 1,000) number of observations for the results on layers; the time grows with
+            its square.
+        :param memory: (default 2) gigabytes of memory for layers; the rest is stored in temporary files.
+        :param progress: (default None) function called with the number of checkpoints done and the number to do.
         :param observations: the observations, as in :meth:`representation`.
         """
         from polariscope.analysis.course import Course
@@ -364,7 +373,7 @@ class Run(TrainedRun):
         key = self.results.key_of("course", plan.steps[-1], subset.part, settings)
 
         def compute() -> Course:
-            from polariscope.core.progress import listener  # a report opens the class without it
+            from polariscope.core.progress import listener  # not required to read a cached course
 
             events = listener(progress, lambda event: (event.done, event.total))
             return follow(self, plan, indices, other_data=self.other_data, other=other, progress=events)
@@ -372,30 +381,33 @@ class Run(TrainedRun):
         return self.results.read_or_compute(key, Course, compute)
 
     def artefacts(self) -> tuple[Artefact, ...]:
-        """Return all cached results, in the order in which they were made."""
+        """Return all cached results, in the order in which they were computed."""
         return tuple(self.folder.artefacts)
 
     def newest(
         self, kind: str, step: int | None = None, part: str | None = None, **settings: OptionValue
     ) -> Artefact | None:
-        """The artefact of a kind that was asked for last, of a model with these settings; None without one.
+        """Return the cached result of a kind that was used last; None if there is none.
 
-        Those of other data than :meth:`data` do not count.
+        Results on other data than :meth:`data` are ignored.
 
-        :param kind: "regime", "scores" …
-        :param step: (default None: the finished model) the checkpoint of this step.
-        :param part: (default None: any) the part of the split it was measured on.
-        :param settings: what it was measured with.
+        :param kind: kind of result: "regime", "scores" …
+        :param step: (default None: the finished model) step of the checkpoint.
+        :param part: (default None: any) part of the split.
+        :param settings: settings that the result must have.
         """
         return self.results.newest(kind, step, part, settings)
 
     def read(self, artefact: Artefact) -> Any | None:
-        """Return the content of a cached record, as JSON has it; None if it is damaged."""
+        """Return the content of a cached result as JSON values; None if it is damaged.
+
+        :param artefact: a cached result of this run.
+        """
         return self.results.read(artefact)
 
     @property
-    def is_kept(self) -> bool:
-        """Whether everything that was asked for through this object is on disk."""
+    def is_saved(self) -> bool:
+        """If True, all results that were read or computed by this object are on disk."""
         return all(path.exists() for path in self.used)
 
     def __repr__(self) -> str:
@@ -413,21 +425,21 @@ class Run(TrainedRun):
 
 
 def open_run(path: str | Path, data: DataLike | None = None) -> Run:
-    """Open a training run: its model, data, log and everything that was measured of it.
+    """Open a training run: its model, data, log and cached results.
 
-    :param path: the run's folder.
-    :param data: a dataset or an array instead of the recorded data; needed when the run was trained on arrays in
-        memory.
+    :param path: folder of the run.
+    :param data: (default None) a dataset or an array to use instead of the recorded data; required if the run was
+        trained on arrays in memory.
     """
     return Run(path, data)
 
 
 def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -> Model:
-    """The model of a run, finished or at a checkpoint, or of a model file; loading never runs code from the file.
+    """Load the model of a run, of a checkpoint or of a model file; loading never executes code from the file.
 
-    :param path: the folder of a run, a checkpoint or an estimator, or a file that ``Model.save`` wrote.
-    :param step: (default None: the finished model) a step of which the run kept a checkpoint.
-    :param device: (default "cpu") where to put it, as PyTorch names it.
+    :param path: folder of a run, a checkpoint or an estimator, or a file written by ``Model.save``.
+    :param step: (default None: the finished model) step of a checkpoint of the run.
+    :param device: (default "cpu") PyTorch device.
     """
     path = Path(path)
     if is_run(path):
@@ -440,7 +452,7 @@ def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -
         )
     if step is not None:
         raise InputError(
-            problem=f"a step is chosen in run folders, and {path} is none", remedy="leave it out"
+            problem=f"a step requires a run folder, and {path} is not one", remedy="leave it out"
         )
     from polariscope.models.model import read_model
 

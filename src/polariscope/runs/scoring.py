@@ -1,4 +1,4 @@
-"""Scores of a run: metrics that were scored before are read, the others are computed and joined with them."""
+"""Scores of a run: cached metrics are read, and missing ones are computed and added to them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,23 @@ def scores_of(
 ) -> Scores:
     """Return the scores of a run; the arguments are those of :meth:`polariscope.runs.run.Run.scores`.
 
-    :param results: those of the run.
-    :param observations: what is scored.
-    :param represent: encodes them, if a metric is missing.
-    :param metrics: names joined by commas or in a list; a variant follows a colon.
+    :param results: cached results of the run.
+    :param observations: the observations.
+    :param represent: function that encodes them, called if a metric is missing.
+    :param metrics: names in a list or separated by commas; a variant follows a colon.
     :param source: "mean" or "sampled".
     :param latents: "all" or "in-use".
     :param options: options of metrics by name.
-    :param progress: told the name of each metric before it is computed, its number and how many there are.
+    :param progress: function called with the name of each metric before it is computed, its number and the number of
+        metrics.
     """
     from polariscope.analysis.metrics import Scores
     from polariscope.analysis.score import options_of_words, score, words_of
 
     names, options = words_of(metrics), options_of_words(metrics, options)
     artefacts = results.run.folder.artefacts
-    # The kinds of the factors are part of the data's fingerprint. As in 0.2.0, neither default is part of the key.
+    # The kinds of the factors are part of the data's fingerprint. Defaults are omitted from the key for compatibility
+    # with scores of 0.2.0, which did not have these settings.
     not_default = {
         **({"options": options} if options else {}),
         **({"latents": latents} if latents != "all" else {}),
@@ -68,12 +70,12 @@ def scores_of(
     )
 
     def join(stored: Any, content: Any) -> Any:
-        # Another process may have scored other metrics since they were read; neither loses its own.
+        # Another process can have added metrics since the scores were read, and they must not be lost.
         return Scores.from_dict(content).joined(Scores.from_dict(stored)).to_dict()
 
     if earlier is not None:
         scores = scores.joined(earlier)
-    # If no metric applies nothing is cached, except when no latent is covered: then that is the result.
+    # If no metric applies, nothing is cached, unless the reason is that no latent is in use, which is a result.
     if scores.scores or not scores.covered:
         with results.writing("scores"):
             scores = Scores.from_dict(artefacts.keep(key, scores.to_dict(), join))

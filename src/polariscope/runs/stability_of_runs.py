@@ -1,4 +1,4 @@
-"""The stability of latents over runs: which models, encoded on which data."""
+"""Stability of latents across runs, models and codes."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def stability(
     n_permutations: int = 100,
     **observations: Unpack[ObservationOptions],
 ) -> Stability:
-    """Which latents return when a model is trained again, how consistent the models are, and which one is central.
+    """Find the latents that recur when a model is retrained, the consistency of the models, and the most central one.
 
-    Latents of every two models are matched one to one by the absolute correlation of their codes on the same
-    observations; see :func:`polariscope.analysis.stability.stability` for the definitions, the chance level and what
-    the intervals hold.
+    Latents of every pair of models are matched one to one by the absolute correlation of their codes on the same
+    observations; see :func:`polariscope.analysis.stability.stability` for the definitions, the chance level and the
+    intervals.
 
     :param models: runs, run folders, models, representations, .npz files of codes, or arrays ``(sample, latent)`` of
-        mean codes of the same samples from any library; a list, or a mapping from names to them. Models trained alike
-        have as many latents, so others are refused; arrays may have lost their passive ones.
-    :param data: (default: the runs' own) the dataset or array that runs and models encode.
-    :param variance: (default None) with arrays, the posterior variances of each: latents that carry less than 0.01
-        nats are then left out, as of runs.
-    :param relation: (default "spearman") which correlation; or "pearson".
-    :param threshold: (default √½) strength from which a latent counts as recurring.
-    :param n_permutations: (default 100) shuffles of the samples behind the chance level.
+        mean codes of the same samples from any library; a list, or a mapping from names to them. Models must have the
+        same number of latents; arrays can differ, because their passive latents might have been dropped.
+    :param data: (default: the data of the runs) dataset or array to encode with runs and models.
+    :param variance: (default None) posterior variances of each array; latents that carry less than 0.01 nats are then
+        omitted, as for runs.
+    :param relation: (default "spearman") correlation: "spearman" or "pearson".
+    :param threshold: (default √½) correlation above which a latent recurs.
+    :param n_permutations: (default 100) number of permutations of the samples for the chance level.
     :param observations: the observations that runs and models encode.
 
     >>> codes = np.random.default_rng(0).normal(size=(200, 3))
@@ -62,9 +62,9 @@ def stability(
     runs = {name: item for name, item in named.items() if isinstance(item, Run)}
     others = [item for item in named.values() if isinstance(item, AbstractModel)]
     if data is not None and not runs and not others:
-        raise InputError("data", "be left out with codes, since nothing is encoded")
+        raise InputError("data", "be left out with codes, which are already encoded")
     if runs:
-        # Refuses runs of different data; of arrays in memory each run is opened with those given.
+        # Raises an error for runs on different data. Runs on arrays in memory are opened with ``data`` below.
         find_data([Source(name, name, None, None, run.path) for name, run in runs.items()], data)
     which = Observations(**observations)
     codes: dict[str, Any] = {}
@@ -89,38 +89,38 @@ def stability(
 
 
 def _check_alike(codes: Mapping[str, Any]) -> None:
-    """Refuse codes of models with other numbers of latents: they were not trained alike."""
+    """Raise an error if models have different numbers of latents, because they then differ by more than the seed."""
     counts = {name: item.mean.shape[1] for name, item in codes.items() if isinstance(item, Representation)}
     first = next(iter(counts), "")
     for name, count in counts.items():
         if count != counts[first]:
             raise InputError(
                 "models",
-                "have the same number of latents, since they are to differ by their seed",
+                "have the same number of latents, since they must differ only by their seed",
                 got=f"{counts[first]} in {first} and {count} in {name}",
                 remedy=Either(
-                    "to match them all the same, give the latents of each as an array (sample, latent)",
-                    "choose runs of the same size",
+                    "to match them anyway, pass the latents of each as an array (sample, latent)",
+                    "select runs of the same size",
                 ),
             )
 
 
 def _differences(runs: Mapping[str, Run]) -> list[str]:
-    """A note on what runs differ in beside their seed."""
+    """Return a note on the settings, besides the seed, in which runs differ."""
     parts = ("objective", "model", "training")
     flat = [
         {f"{part} {name}": value for part in parts for name, value in run.settings[part].items()}
         for run in runs.values()
     ]
-    names = sorted({name for one in flat for name in one if name != "training seed"})
-    differ = [name for name in names if any(one.get(name) != flat[0].get(name) for one in flat)]
+    names = sorted({name for settings in flat for name in settings if name != "training seed"})
+    differ = [name for name in names if any(each.get(name) != flat[0].get(name) for each in flat)]
     if not differ:
         return []
     return [f"The runs differ by more than their seed: {', '.join(differ)}."]
 
 
 def _named(models: Any) -> dict[str, Any]:
-    """Every model under a name of its own; folders become runs."""
+    """Return models by unique names; folders become runs."""
     if isinstance(models, (str, Path, Run, AbstractModel, Representation)) or (
         isinstance(models, np.ndarray) and models.ndim < 3
     ):

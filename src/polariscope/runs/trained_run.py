@@ -1,4 +1,4 @@
-"""A run as its training left it: settings, data, models and log. Nothing is measured here."""
+"""A run without its results: settings, data, models and log."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 
 class TrainedRun:
-    """A training run in a folder. Opening it checks its settings; the rest is read when it is needed.
+    """A training run in a folder. Opening it checks the settings; everything else is read when needed.
 
-    :param path: the run's folder.
-    :param data: a dataset or an array instead of the recorded data; needed when the run was trained on arrays in
-        memory. A table is put into the units of the training data, where these were standardised or scaled.
-    :param guard: (default None) called before every write, as :class:`~polariscope.storage.folder.RunFolder` has it.
+    :param path: folder of the run.
+    :param data: (default None) a dataset or an array to use instead of the recorded data; required if the run was
+        trained on arrays in memory. If the training data were standardised or scaled, a table is put into their units.
+    :param guard: (default None) function called before every write, as in
+        :class:`~polariscope.storage.folder.RunFolder`.
     """
 
     def __init__(
@@ -43,55 +44,55 @@ class TrainedRun:
         self.folder = RunFolder(path, guard)
         self.folder.remove_leftovers()
         self.settings: dict[str, Any] = self.folder.settings
-        """What the run was asked for, all resolved."""
+        """All settings of the run, including defaults."""
         if self.folder.kind == MANIPULATION:
             raise InputError(
-                problem=f"{path} holds a manipulation of data, and no model",
-                remedy=f"train one on the variant manipulated:{path}",
+                problem=f"{path} contains a manipulation of data, not a model",
+                remedy=f"train a model on the variant manipulated:{path}",
             )
         self.other_data: AbstractDataset | None = None
-        """Data that were passed instead of the recorded ones; None without any."""
+        """Data that the caller passed instead of the recorded data, or None."""
         if data is not None:
             from polariscope.data.chain import restore
 
-            # An array is treated as the one the run was trained on.
+            # Missing values of an array are treated as in training.
             missing: Missing = self.settings["data"].get("missing", "refuse")
             dataset = data if isinstance(data, AbstractDataset) else as_dataset(data, missing)
             self.other_data = restore(self.settings["data"], dataset)
         self._data = self.other_data
-        self._models: dict[int | None, Model] = {}  # never handed out, so they stay as they are on disk
+        self._models: dict[int | None, Model] = {}  # never returned to callers, who could change them
         self._digests: dict[int | None, tuple[str, int]] = {}
 
     @property
     def path(self) -> Path:
-        """The run's folder."""
+        """Folder of the run."""
         return self.folder.path
 
     @property
     def name(self) -> str:
-        """Name of the folder; of a run of a study the readable one."""
+        """Name of the folder, or the readable name of a run of a study."""
         return readable_name(self.path)
 
     @property
     def n_steps(self) -> int:
-        """Number of gradient steps that were asked for."""
+        """Number of gradient steps in the settings."""
         return self.settings["training"]["steps"]
 
     @property
     def steps(self) -> list[int]:
-        """Steps of which there is a model: the checkpoints, and the finished model."""
+        """Steps with a saved model: the checkpoints and the finished model."""
         finished = self.folder.finished_steps
         return sorted({*self.folder.checkpoints.steps, *([] if finished is None else [finished])})
 
     @property
     def is_finished(self) -> bool:
-        """Whether training has ended: see :meth:`RunFolder.is_finished_for`."""
+        """If True, training has finished; see :meth:`RunFolder.is_finished_for`."""
         return self.folder.is_finished
 
     def noise(self, step: int | None = None) -> Noise | None:
-        """What the model takes for noise, the variance γ of its decoder; None where the log has none.
+        """Return the variance γ of the decoder, below which variance counts as noise; None if it is not in the log.
 
-        :param step: (default None: the last) of which model.
+        :param step: (default None: the last) step of the model.
         """
         from polariscope.analysis.noise import Noise
 
@@ -99,54 +100,54 @@ class TrainedRun:
         return Noise.of_run(self.settings, lines[-1]) if lines else None
 
     def data(self) -> AbstractDataset:
-        """The data given when the run was opened, or those it was trained on, made again from their record."""
+        """Return the data that the caller passed, or open the data that the run was trained on from their record."""
         if self._data is None:
             self._data = load_recorded(self.settings["data"])
         return self._data
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the data; known without opening them, unless others were given."""
+        """Hash of the data; recorded data are not opened."""
         return (
             self.settings["data"]["fingerprint"] if self.other_data is None else self.other_data.fingerprint
         )
 
     @property
     def n_observations(self) -> int:
-        """Number of observations in the data; known without opening them."""
+        """Number of observations; recorded data are not opened."""
         return self.settings["n_observations"] if self.other_data is None else len(self.other_data)
 
     @property
     def has_its_own_data(self) -> bool:
-        """Whether :meth:`data` are those the run was trained on."""
+        """If True, :meth:`data` are the data that the run was trained on."""
         return self.fingerprint == self.settings["data"]["fingerprint"]
 
     def split(self) -> Split:
-        """Training, validation and test indices of :meth:`data`."""
+        """Return the indices of the training, validation and test splits of :meth:`data`."""
         training = from_record(TrainSettings, self.settings["training"])
         if self.settings.get("split", {}).get("by", "random") == "random":
-            return training.random_split(self.n_observations)  # known without opening the data
+            return training.random_split(self.n_observations)  # does not require the data
         return training.split_of(self.data())
 
     def indices_of(self, part: Part) -> Int[np.ndarray, " sample"]:
-        """Return the indices of all observations in a part of the split; an empty part is refused.
+        """Return the indices of all observations in a part of the split; an empty part raises an error.
 
         :param part: "all", "train", "validation" or "test".
         """
         return self.choose(Subset(n_samples=None, part=part))
 
     def choose(self, subset: Subset) -> Int[np.ndarray, " sample"]:
-        """Return the indices of the observations in a subset, known without opening the data if the split is random.
+        """Return the indices of the observations in a subset; if the split is random, the data are not opened.
 
-        :param subset: how many, of which part.
+        :param subset: number of observations, seed and part.
         """
         return subset.choose(self.n_observations, self.split)
 
     def model(self, step: int | None = None, device: str = "cpu") -> Model:
-        """The finished model, or the one of a checkpoint.
+        """Load the finished model, or that of a checkpoint.
 
-        :param step: (default None: the finished model) a step of which a checkpoint was kept; see :attr:`steps`.
-        :param device: (default "cpu") where to put it, as PyTorch names it.
+        :param step: (default None: the finished model) step of a checkpoint; see :attr:`steps`.
+        :param device: (default "cpu") PyTorch device.
         """
         from polariscope.models.model import read_model
 
@@ -155,9 +156,9 @@ class TrainedRun:
         return model
 
     def measured_model(self, step: int | None) -> Model:
-        """Return the model that is measured; never hand it to a caller, who may change it.
+        """Return the model for analyses, which is loaded once; do not return it to users, who could change it.
 
-        :param step: (None: the finished model) a step of which there is a model.
+        :param step: step of the model; None for the finished model.
         """
         if step not in self._models:
             self._models[step] = self.model(step)
@@ -168,7 +169,7 @@ class TrainedRun:
             raise InputError("step", "be an integer", got=f"{step!r}")
         finished = self.folder.finished_steps
         if step is None and finished is None:
-            self.folder.model_header()  # names a model that is there and damaged
+            self.folder.model_header()  # raises an error if there is a model that is damaged
             if self.folder.is_held:
                 raise InputError(
                     problem=f"{self.path} is being trained by another process, and has no finished model yet",
@@ -186,8 +187,8 @@ class TrainedRun:
         if step is None and not self.is_finished:
             raise InputError(
                 problem=(
-                    f"{self.path} has a model of {finished} steps, but {self.n_steps} were asked for "
-                    "since: the run was interrupted"
+                    f"{self.path} has a model of {finished} steps, but the run was continued to {self.n_steps} "
+                    "steps and is not finished"
                 ),
                 remedy=("run the same train command again to resume it", *self._or_a_step()),
             )
@@ -199,24 +200,24 @@ class TrainedRun:
                     f"{self.path} has models of the steps {', '.join(map(str, self.steps)) or 'none'}, "
                     f"not of step {step}"
                 ),
-                remedy=(
-                    "runs keep every checkpoint only when trained with ",
-                    Argument("keep_checkpoints", "all"),
-                ),
+                remedy=("train with ", Argument("keep_checkpoints", "all"), " to keep every checkpoint"),
             )
         return self.folder.checkpoints.model_file(step)
 
     def _or_a_step(self) -> tuple[str | Argument, ...]:
-        return (", or choose ", Argument("step", self.steps[-1])) if self.steps else ()
+        return (", or use ", Argument("step", self.steps[-1])) if self.steps else ()
 
     def digest(self, step: int | None = None) -> str:
-        """Hash of architecture and weights of the finished model, or of that of a checkpoint."""
+        """Return the hash of the architecture and weights of a model.
+
+        :param step: (default None: the finished model) step of the model.
+        """
         return self.digest_and_step(step)[0]
 
     def digest_and_step(self, step: int | None) -> tuple[str, int]:
-        """Return the digest of a model and the step it belongs to, from the file alone: nothing is built.
+        """Return the digest and the step of a model; they are read from its file without building the model.
 
-        :param step: (None: the finished model) a step of which there is a model.
+        :param step: step of the model; None for the finished model.
         """
         if step not in self._digests:
             tensors, header = files.read_tensors(self._model_file(step))
@@ -225,22 +226,22 @@ class TrainedRun:
         return self._digests[step]
 
     def log(self) -> list[dict[str, Any]]:
-        """The lines of the log, checked: loss terms, KL and variance of each latent, counts of types."""
+        """Return the checked lines of the log: loss terms, KL and variance of each latent, counts of types."""
         return self.folder.read_log()
 
     def log_until(self, step: int | None = None) -> list[dict[str, Any]]:
-        """Return the lines of the log up to a model. If training stopped early, later lines are about other models.
+        """Return the lines of the log up to a model. If training stopped early, later lines belong to other models.
 
-        :param step: (default None: the finished model, or the last line) a step of which there is a model.
+        :param step: (default None: the finished model, or the last line) step of the model.
         """
         if step is None and self.folder.stopped_at is not None and self.is_finished:
             step = self.folder.finished_steps
         return [line for line in self.log() if step is None or line["step"] <= step]
 
     def training(self, step: int | None = None) -> TrainingState:
-        """Return the state of the training at its end, or at a step; unknown if the log cannot be read.
+        """Return the state of the training at its end or at a step; it is unknown if the log cannot be read.
 
-        :param step: (default None: the last) judge the log up to this step.
+        :param step: (default None: the last) last step of the log to use.
         """
         from polariscope.analysis.convergence import TrainingState, training_state
         from polariscope.analysis.regime.use import INFORMATION
@@ -263,7 +264,7 @@ class TrainedRun:
         )
 
     def _noise_share(self, step: int | None) -> float | None:
-        """Return the fixed variance of the decoder over that of the features; None if either is not known."""
+        """Return the ratio of the decoder's fixed variance to that of the features; None if either is unknown."""
         noise = self.noise(step)
         if noise is None or noise.learned or not noise.feature_variance:
             return None

@@ -31,7 +31,7 @@ def log_table(ledger: Ledger) -> Table:
     for entry in ledger.entries():
         common: Columns = {"run": entry.run.name, "state": entry.state, **settings_of(entry.run)}
         with contextlib.suppress(PolariscopeError, OSError):
-            lines = Run(entry.run.folder, computes=False).log()
+            lines = Run(entry.run.folder, read_only=True).log()
             rows += [{**common, "step": line["step"], **line_cells(line)} for line in lines]
     return Table(rows, tuple(ledger.runs[0].varies))
 
@@ -55,7 +55,7 @@ def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
             remedy="in the study file add [each.encode], then run it again",
         )
     chosen_run = _run_named(ledger, run)
-    codes = Run(chosen_run.folder, computes=False).representation(**where)
+    codes = Run(chosen_run.folder, read_only=True).representation(**where)
     if codes.factors is None:
         raise InputError(problem="the data have no factors", remedy="take data whose factors are known")
     kl = (

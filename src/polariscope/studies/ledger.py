@@ -19,7 +19,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.records import to_plain
 from polariscope.core.types import Recordable
-from polariscope.runs.results import NotKeptError
+from polariscope.runs.results import NotCachedError
 from polariscope.runs.run import Run
 from polariscope.storage import LINKS, documents
 from polariscope.storage.documents import DamagedError
@@ -140,7 +140,7 @@ class Ledger:
         """Whether a run and all that is asked of it are there and whole: every hash is checked."""
         try:
             self.check(run)
-        except (NotKeptError, PolariscopeError, OSError):
+        except (NotCachedError, PolariscopeError, OSError):
             return False
         return True
 
@@ -149,9 +149,9 @@ class Ledger:
 
         :param run: one of the study.
         """
-        opened = Run(run.folder, computes=False)
+        opened = Run(run.folder, read_only=True)
         if not is_trained(run):
-            raise NotKeptError(f"{run.folder} is not finished.")
+            raise NotCachedError(f"{run.folder} is not finished.")
         opened.log()
         opened.digest()
         for step in self.steps_of(opened):

@@ -72,10 +72,10 @@ def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[in
     """The models of a run that have a row, by step; a run that is not done has one with what there is."""
     if entry.state != "done":
         with contextlib.suppress(PolariscopeError, OSError):
-            opened = Run(entry.run.folder, computes=False)
+            opened = Run(entry.run.folder, read_only=True)
             return [(entry.step, {**log_cells(opened.log(), None), **time_cells(opened)})]
         return [(entry.step, {})]
-    opened = Run(entry.run.folder, computes=False)
+    opened = Run(entry.run.folder, read_only=True)
     log = opened.log()
     rows = []
     for step in ledger.steps_of(opened):
@@ -150,7 +150,7 @@ def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
     :param folders: those of runs.
     :param step: (default None: the finished models) the checkpoints of this step.
     """
-    opened = [Run(folder, computes=False) for folder in folders]
+    opened = [Run(folder, read_only=True) for folder in folders]
     if not opened:
         raise InputError("folders", "name at least one run")
     axes = [_axes(run) for run in opened]

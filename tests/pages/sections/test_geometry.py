@@ -105,9 +105,9 @@ def test_flat_data_have_numbers_and_no_pictures(flat_run: Path, flat_record: Rep
 
 def test_fewer_than_two_latents_in_use_is_the_reason_shown(colour_run: Path) -> None:
     text = section_of(colour_run)
-    assert "Orthogonality is not measured: no latent is in use, and an angle needs two." in text
+    assert "Orthogonality was not computed: no latent is in use, and an angle needs two." in text
     assert "together</h3>" not in text
-    assert "What the noise costs" in text
+    assert "Error added by posterior noise" in text
 
 
 def test_a_model_without_a_decoder_has_no_such_section(headless_run: Path) -> None:

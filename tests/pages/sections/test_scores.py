@@ -58,7 +58,7 @@ def test_the_record_holds_the_scores_and_the_page_their_numbers_and_meaning(
         assert f"{found.value:.3f}" in row
         assert ("higher" if found.higher_is_better else "lower") in row
         assert family.summary(found.metric).replace("'", "&#39;") in row
-    assert "Not scored, udr: it compares several models" in page
+    assert "Not scored: udr: it compares several models" in page
 
 
 def test_the_figures_show_every_latent_and_factor(record: ReportRecord, page: str) -> None:
@@ -87,7 +87,7 @@ def test_without_scores_one_line_says_how_to_make_them(image_run: Path, image_re
     assert "scores" not in image_record.parts
     page = (image_run / "report.html").read_text(encoding="utf-8")
     assert f"<code>polariscope score {image_run}</code>" in page
-    assert "Which latent holds which factor" not in page
+    assert "Factors encoded by each latent" not in page
 
 
 @pytest.mark.parametrize(

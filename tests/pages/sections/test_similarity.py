@@ -95,5 +95,5 @@ def test_the_page_says_what_the_steps_are(compared_run: Path) -> None:
     found = dataclasses.replace(found, checkpoints=((0, 5), (0, 10), (0, 15)))
     page = report_page(dataclasses.replace(record, parts={**record.parts, "similarity": found})).render()
     assert "each step with itself at step 15" in page
-    assert "Step against step" in page
+    assert "Similarity between steps" in page
     assert 'id="similarity-steps-' in page

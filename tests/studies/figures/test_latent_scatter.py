@@ -43,7 +43,7 @@ def test_the_table_of_codes_is_what_the_run_kept_by_kl(tmp_path: Path) -> None:
     ledger.prepare()
     Worker(ledger).drain()
     run = ledger.runs[1]
-    codes = Run(run.folder, computes=False).representation(40)
+    codes = Run(run.folder, read_only=True).representation(40)
     kl = 0.5 * (codes.mean**2 + codes.variance - 1 - np.log(codes.variance)).mean(axis=0)
     table = codes_table(ledger, run.name, 10)
     means = [name for name in table.columns if name.startswith("mean.")]

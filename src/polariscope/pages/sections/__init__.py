@@ -1,8 +1,8 @@
-"""Sections of the report: a file for what each one shows, and a template of the same name beside it.
+"""Sections of the report: a Python file for each, and a template of the same name next to it.
 
-The folder is the list. A section says where it stands and what it is called in the navigation (its traits), what it
-measures, whether there is anything to show, and what its template is given (:class:`AbstractSection`). To add one,
-write ``sections/NAME.py`` and ``sections/NAME.html.j2``.
+Every file in this folder is a section. Its traits define the order and the title in the navigation. Its class
+(:class:`AbstractSection`) computes results, decides whether the section is on the page, and returns the values for the
+template. To add a section, write ``sections/NAME.py`` and ``sections/NAME.html.j2``.
 """
 
 from __future__ import annotations
@@ -34,84 +34,90 @@ TEMPLATE = ".html.j2"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Subject:
-    """What a page is about, as sections measure it: a run, a model from elsewhere, or codes alone."""
+    """Subject of a page, from which sections compute their results: a run, a model from another library, or codes."""
 
     representation: Representation
     regime: Regime
     has_rate: bool
-    """Whether posteriors have a KL to the prior."""
+    """If True, posteriors have a KL to the prior."""
     seed: int
     model: AbstractModel | None = None
-    """None where only codes are known."""
+    """The model; None for codes."""
     data: AbstractDataset | None = None
-    """None where only codes are known."""
+    """The data; None for codes."""
     run: Run | None = None
-    """None unless it is a run of ours."""
+    """The run; None for a model from another library and for codes."""
     where: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Of a run, which codes the page shows, as :meth:`Run.representation` takes it."""
+    """Arguments of :meth:`Run.representation` for the codes of a run that the page shows."""
     find: Callable[..., Any] | None = None
-    """Of a run, gives what :meth:`newest` returns."""
+    """Function behind :meth:`newest`; None without a run."""
 
     def newest(self, kind: str, **settings: Any) -> Any:
-        """Return the newest content of a kind that is stored with the run, or the one asked for; None without one.
+        """Return the requested or newest cached result of a kind; None if there is none.
 
-        :param kind: what it is: "scores", "comparison" …
-        :param settings: what it was made with.
+        :param kind: kind of result: "scores", "comparison" …
+        :param settings: settings that the result must have.
         """
         return None if self.find is None else self.find(kind, **settings)
 
 
 class AbstractSection(abc.ABC):
-    """One section of the page. Everything is measured before anything is drawn."""
+    """One section of the page. All results are computed before anything is drawn."""
 
     def measure(self, subject: Subject) -> Any:
-        """What it shows beyond what every page knows; it becomes :meth:`part` of the record. None: nothing.
+        """Compute results that only this section shows; None if there are none.
 
-        :param subject: what the page is about.
+        :meth:`part` returns them later.
+
+        :param subject: subject of the page.
         """
         return None
 
     def part(self, record: ReportRecord) -> Any:
-        """What :meth:`measure` gave."""
+        """Return the result of :meth:`measure`.
+
+        :param record: all results.
+        """
         return record.parts.get(family.name_of(self))
 
     def applies(self, record: ReportRecord) -> bool:
-        """Whether it is on the page.
+        """Return whether the section is on the page; by default, whether :meth:`measure` returned a result.
 
-        :param record: all that was computed; by default the section needs its own part.
+        :param record: all results.
         """
         return self.part(record) is not None
 
     @abc.abstractmethod
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """What the template finds under ``view``.
+        """Return the values that the template reads as ``view``.
 
-        Beside it are ``record``, ``regime``, ``settings``, ``sorting`` (by what latents are ordered) and ``commands``.
+        The template can also read ``record``, ``regime``, ``settings``, ``sorting`` (the quantity that latents are
+        sorted by) and ``commands``.
 
-        :param record: all that was computed.
+        :param record: all results.
         """
 
 
 def in_order() -> dict[str, AbstractSection]:
-    """Every section by name, in the order of the page."""
+    """Return every section by name, in the order of the page."""
     names = sorted(family, key=lambda name: (family.traits(name)["order"], name))
     return {name: family[name]() for name in names}
 
 
 def measure_all(subject: Subject) -> dict[str, Any]:
-    """What each section measures, where it measures anything."""
-    measured = {name: one.measure(subject) for name, one in in_order().items()}
-    return {name: part for name, part in measured.items() if part is not None}
+    """Return the results of all sections by name; sections without results are omitted."""
+    results = {name: section.measure(subject) for name, section in in_order().items()}
+    return {name: part for name, part in results.items() if part is not None}
 
 
 def template_of(name: str) -> str:
     """Return the file of a section's template.
 
-    :param name: of the section.
+    :param name: name of the section.
     """
     return f"{name.replace('-', '_')}{TEMPLATE}"
 
 
 def folders() -> list[Path]:
-    """Return the folders of the sections' templates, which are those of their files."""
+    """Return the folders of the sections' templates, which are next to their Python files."""
     return sorted({Path(inspect.getfile(family[name])).parent for name in family})

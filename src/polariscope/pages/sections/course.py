@@ -1,4 +1,4 @@
-"""The course of the run: Δ_KL from the log, and what was measured of its checkpoints."""
+"""Course of the run: Δ_KL from the log, and results at its checkpoints."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from polariscope.pages.record import ReportRecord
 
 WIDE = (7.2, 2.9)
-MOST_ROWS = 12  # latents that are named at the side of a map
-LEAST = 1e-4  # of Δ_KL on its logarithmic axis
+MAX_ROWS = 12  # latents that are named next to a map
+MIN_DELTA = 1e-4  # smallest Δ_KL on the logarithmic axis
 
 
 @section("course", title="Course", order=33)
@@ -33,7 +33,7 @@ class CourseSection(AbstractSection):
     """Δ_KL and std μ over the log; types, correlations, dependence and layers over the checkpoints."""
 
     def measure(self, subject: Subject) -> Course | None:
-        """The course of the run that was asked for last; none is computed for a page."""
+        """Return the newest cached course; it is never computed for a page, because that is slow."""
         stored = subject.newest("course")
         if stored is None:
             return None
@@ -42,11 +42,11 @@ class CourseSection(AbstractSection):
         return Course.from_dict(stored)
 
     def applies(self, record: ReportRecord) -> bool:
-        """A run whose log has Δ_KL, or that was followed."""
+        """Return whether there is a course, or Δ_KL in the log."""
         return super().applies(record) or _defined(record.history) is not None
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """The charts, and for how long the regime was polarised."""
+        """Return the charts, and a sentence on when the regime was polarised."""
         course: Course | None = self.part(record)
         delta = _defined(record.history)
         logged, polarised = [], None
@@ -67,7 +67,7 @@ class CourseSection(AbstractSection):
 
 
 def _defined(history: History | None) -> Series | None:
-    """Δ_KL in the log, where there is any."""
+    """Return Δ_KL in the log; None if it is missing or never defined."""
     if history is None or history.delta is None or np.isnan(history.delta.values).all():
         return None
     return history.delta
@@ -78,12 +78,12 @@ def _or_none(series: Series) -> list[float | None]:
 
 
 def draw_delta(logged: Series, course: Course | None) -> Markup:
-    """Δ_KL over the steps, from the log and at the checkpoints, with the limit."""
+    """Draw Δ_KL over the steps, from the log and at the checkpoints, with the threshold."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, "Δ_KL")
-        draw_line(axes, Series(logged.steps, np.maximum(logged.values, LEAST)), TRAIN, "log")
+        draw_line(axes, Series(logged.steps, np.maximum(logged.values, MIN_DELTA)), TRAIN, "log")
         if course is not None:
-            values = np.maximum(course.delta_kl, LEAST)
+            values = np.maximum(course.delta_kl, MIN_DELTA)
             axes.plot(course.steps, values, "o", color=VALIDATION, ms=3, label="checkpoints")
             axes.legend(loc="best")
         axes.axhline(POLARISED, color=QUIET, lw=0.8, ls=DASHES)
@@ -98,7 +98,7 @@ def draw_delta(logged: Series, course: Course | None) -> Markup:
 
 
 def draw_std(history: History, std: Float[np.ndarray, "line latent"], regime: Regime) -> Markup:
-    """std μ of each latent over the steps of the log, coloured by its final type."""
+    """Draw std μ of each latent over the steps of the log, coloured by its final type."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, "std μ of each latent")
         for latent in reversed(regime.order):
@@ -118,13 +118,14 @@ def _width(kind: VariableType) -> float:
 
 
 def draw_codes(course: Course) -> list[Markup]:
-    """Types, correlations and dependence over the checkpoints."""
+    """Draw types, correlations and dependence over the checkpoints."""
     drawn = [draw_types(course)]
     if course.n_latents > 1:
         drawn += [draw_correlations(course), draw_correlated(course)]
         tables = {
             "Total correlation": [
-                (one.mean.total_correlation, one.sampled.total_correlation) for one in course.snapshots
+                (snapshot.mean.total_correlation, snapshot.sampled.total_correlation)
+                for snapshot in course.snapshots
             ],
             **_informations(course),
         }
@@ -133,8 +134,8 @@ def draw_codes(course: Course) -> list[Markup]:
 
 
 def _informations(course: Course) -> dict[str, list[tuple[float, float]]]:
-    """Return the averaged mutual information less its chance level; as it is in courses of 0.2.0."""
-    pairs = [(one.mean, one.sampled) for one in course.snapshots]
+    """Return the averaged mutual information less its chance level; uncorrected for courses of 0.2.0."""
+    pairs = [(snapshot.mean, snapshot.sampled) for snapshot in course.snapshots]
     corrected = [(mean.corrected_mutual_information, z.corrected_mutual_information) for mean, z in pairs]
     known = [(mean, z) for mean, z in corrected if mean is not None and z is not None]
     if len(known) == len(pairs):
@@ -144,10 +145,10 @@ def _informations(course: Course) -> dict[str, list[tuple[float, float]]]:
 
 
 def draw_types(course: Course) -> Markup:
-    """The type of each latent (rows) at each checkpoint."""
+    """Draw the type of each latent (rows) at each checkpoint."""
     with rc_context({**STYLE, "axes.grid": False}):
         figure, axes = single_axes(PANEL, "Type of each latent")
-        cells = np.array([[TYPES.index(kind) for kind in one.types] for one in course.snapshots]).T
+        cells = np.array([[TYPES.index(kind) for kind in each.types] for each in course.snapshots]).T
         colours = ListedColormap([COLOURS[kind] for kind in TYPES])
         axes.pcolormesh(
             np.arange(len(course.steps) + 1),
@@ -162,7 +163,7 @@ def draw_types(course: Course) -> Markup:
         )
         axes.invert_yaxis()
         _label_checkpoints(axes, course)
-        rows = range(0, course.n_latents, math.ceil(course.n_latents / MOST_ROWS))
+        rows = range(0, course.n_latents, math.ceil(course.n_latents / MAX_ROWS))
         axes.set_yticks([row + 0.5 for row in rows], [str(row) for row in rows])
         axes.set_ylabel("latent")
         last = ", ".join(f"{course.counts[kind][-1]} {kind}" for kind in TYPES)
@@ -170,14 +171,14 @@ def draw_types(course: Course) -> Markup:
 
 
 def _label_checkpoints(axes: Any, course: Course) -> None:
-    """Columns are checkpoints, whatever lies between them; some are named."""
+    """Label some columns, which are checkpoints at equal distances, with their steps."""
     indices = course.shown(5)
     axes.set_xticks([index + 0.5 for index in indices], [f"{course.steps[index]:,}" for index in indices])
     axes.set_xlabel("step")
 
 
 def draw_correlations(course: Course) -> Markup:
-    """Correlation of one latent with each other over the checkpoints."""
+    """Draw the correlation of one latent with every other over the checkpoints."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, f"Correlation of latent {course.latent} with the others")
         steps, series = np.array(course.steps), course.correlations()
@@ -196,7 +197,7 @@ def draw_correlations(course: Course) -> Markup:
 
 
 def draw_correlated(course: Course) -> Markup:
-    """At how many checkpoints each latent is correlated with another."""
+    """Draw the number of checkpoints at which each latent is correlated with another."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, f"Checkpoints with |r| > {LARGE:g}")
         indices = np.arange(course.n_latents)
@@ -213,7 +214,7 @@ def draw_correlated(course: Course) -> Markup:
 
 
 def draw_dependence(course: Course, title: str, values: Float[np.ndarray, "step two"]) -> Markup:
-    """A measure of dependence of the mean and of the sampled codes; what is infinite is left out."""
+    """Draw a measure of dependence of the mean and of the sampled codes; infinite values are omitted."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, title)
         shown = np.where(np.isfinite(values), values, np.nan)
@@ -228,11 +229,11 @@ def draw_dependence(course: Course, title: str, values: Float[np.ndarray, "step 
 
 
 def draw_layers(course: Course, layers: LayerCourse) -> list[Markup]:
-    """A map for the dimension of every layer, and for each model that layers are compared with."""
+    """Draw a map of the dimension of every layer, and one for each model that layers are compared with."""
     drawn = [draw_map(course, layers, "Intrinsic dimension", layers.dimension, "course-dimension", None)]
-    for number, one in enumerate(layers.similarities):
-        title = f"{one.title} with {one.reference}"
-        drawn.append(draw_map(course, layers, title, one.values, f"course-similarity-{number}", 1.0))
+    for number, similarity in enumerate(layers.similarities):
+        title = f"{similarity.title} with {similarity.reference}"
+        drawn.append(draw_map(course, layers, title, similarity.values, f"course-similarity-{number}", 1.0))
     return drawn
 
 
@@ -244,7 +245,7 @@ def draw_map(
     key: str,
     highest: float | None,
 ) -> Markup:
-    """Layers (rows) at each checkpoint; numbers are written where there is room for them."""
+    """Draw a value of each layer (rows) at each checkpoint, as a colour and a number."""
     with rc_context({**STYLE, "axes.grid": False}):
         figure, axes = single_axes((WIDE[0], max(WIDE[1], 0.6 + 0.19 * len(layers.names))), title)
         indices = course.shown(16)

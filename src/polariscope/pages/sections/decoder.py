@@ -1,4 +1,4 @@
-"""What each latent does: traversals, reconstructions and draws from the prior, as the decoder shows them."""
+"""Outputs of the decoder: traversals of each latent, reconstructions and samples from the prior."""
 
 from __future__ import annotations
 
@@ -49,41 +49,41 @@ N_SHOWN = 10
 N_SAMPLES = 30
 N_JUDGED = 1000
 N_STEPS = 9
-MOST_FEATURES = 256
-MOST_NAMED = 24  # names under a chart
+MAX_FEATURES = 256
+MAX_NAMED = 24  # names below a chart
 N_LABELLED = 3
-MOST_MOVES = 3
+MAX_MOVES = 3
 UNMATCHED = (
-    " The encoder is deterministic: unless its objective matches the codes with the prior, these are not draws from "
-    "what it learned."
+    " The encoder is deterministic: unless its objective matches the codes with the prior, these are not samples from "
+    "the learned distribution."
 )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reconstructions:
-    """Held-out observations, and the decoder's mean at their posterior means."""
+    """Held-out observations, and the decoder means at their posterior means."""
 
     indices: Int[np.ndarray, " sample"]
     inputs: Float[np.ndarray, "sample *shape"]
     outputs: Float[np.ndarray, "sample *shape"]
     feature_names: tuple[str, ...] = ()
-    """Names of the features of flat data, where they have some."""
+    """Names of the features of flat data; empty if they have no names."""
 
     @property
     def r_squared(self) -> float | None:
-        """Share of the data's variance that is reconstructed; None when the data do not vary."""
+        """Share of the data's variance that is reconstructed; None if the data do not vary."""
         errors, spread = self._sums()
         return float(1 - errors.sum() / spread.sum()) if spread.sum() > 0 else None
 
     @property
     def r_squared_by_value(self) -> Float[np.ndarray, " varying"]:
-        """The same for each value of an observation, leaving out those that do not vary."""
+        """Share of the variance that is reconstructed, for each value of an observation that varies."""
         errors, spread = self._sums()
         return 1 - errors[spread > 0] / spread[spread > 0]
 
     @property
     def varying_names(self) -> tuple[str, ...]:
-        """Names of the features that vary, where features have names."""
+        """Names of the features that vary; empty if features have no names."""
         _, spread = self._sums()
         return tuple(name for name, varies in zip(self.feature_names, spread > 0, strict=False) if varies)
 
@@ -95,42 +95,42 @@ class Reconstructions:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PriorSamples:
-    """Draws of z from the prior; from a conditional one, given the auxiliary values of random observations."""
+    """Decoder outputs for z sampled from the prior; from p(z|u) with u of random observations if it is conditional."""
 
     means: Float[np.ndarray, "sample *shape"]
-    """The decoder's mean for the first of them."""
+    """Decoder means for the first samples."""
     deviations: Float[np.ndarray, " feature"] | None
-    """Standard deviation of each feature over draws x ~ p(x|z), as data from this model have; flat data only."""
+    """Standard deviation of each feature over samples x ~ p(x|z); None for images."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """What a latent does to one feature, in the units of the data."""
+    """Effect of a latent on one feature, in the units of the data."""
 
     feature: str
     first: float
-    """Where the latent is lowest."""
+    """Value of the feature at the lowest value of the latent."""
     last: float
-    """Where it is highest."""
+    """Value of the feature at the highest value of the latent."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Views:
-    """All that is shown of a model's decoder."""
+    """All decoder outputs on the page."""
 
     traversals: Traversals
     reconstructions: Reconstructions
     prior_samples: PriorSamples
     display_range: tuple[float, float]
-    """Values drawn as black and white."""
+    """Values that are drawn as black and white."""
     plane: Plane | None
-    """Two latents that say most, moved over a grid; None for flat data and with fewer than two latents in use."""
+    """Grid over the two most informative latents; None for flat data and with fewer than two latents in use."""
     scale: Scale
-    """In whose standard deviations the plane is measured."""
+    """Distribution whose standard deviation is the unit of the plane."""
     moves: tuple[tuple[Move, ...], ...] = ()
-    """Of each traversal of flat data, the features that move most; none for images."""
+    """Features that change most along each traversal of flat data; empty for images."""
     is_rescaled: bool = False
-    """Whether the network sees other units than those of the data."""
+    """If True, the units of the network differ from those of the data."""
 
 
 def views(
@@ -141,7 +141,7 @@ def views(
     regime: Regime,
     seed: int,
 ) -> Views | None:
-    """What the decoder makes of moved codes, of held-out observations and of the prior; None without a decoder."""
+    """Decode traversals, held-out observations and samples from the prior; return None without a decoder."""
     if not model.has_decoder:
         return None
     judged = min(N_JUDGED, max(N_SHOWN, MOST_VALUES // dataset.n_features))
@@ -162,14 +162,17 @@ def views(
 
 
 def moves_of(traversals: Traversals, dataset: AbstractDataset) -> tuple[tuple[Move, ...], ...]:
-    """The features that move most along each traversal, as the network sees them, in the units of the data."""
+    """Return the features that change most along each traversal, in the units of the data.
+
+    The features are ranked by their change in the units of the network, because units of the data can differ.
+    """
     names = dataset.feature_names or [f"feature {number}" for number in range(dataset.n_features)]
     ends = dataset.inverse(traversals.outputs[:, [0, -1]])
     reach = np.ptp(traversals.outputs, axis=1)
     return tuple(
         tuple(
             Move(str(names[feature]), float(first[feature]), float(last[feature]))
-            for feature in np.argsort(-row, kind="stable")[:MOST_MOVES]
+            for feature in np.argsort(-row, kind="stable")[:MAX_MOVES]
         )
         for row, (first, last) in zip(reach, ends, strict=True)
     )
@@ -178,7 +181,7 @@ def moves_of(traversals: Traversals, dataset: AbstractDataset) -> tuple[tuple[Mo
 def move_two(
     model: AbstractModel, dataset: AbstractDataset, representation: Representation, regime: Regime, seed: int
 ) -> tuple[Plane | None, Scale]:
-    """Images of the two latents that say most, moved together from the most typical observation."""
+    """Decode a grid over the two most informative latents, starting from the most typical observation."""
     in_use = regime.in_use
     centre, deviation, scale = range_of(model, representation, seed)
     if len(in_use) < 2 or len(model.shape) != 3:
@@ -192,17 +195,17 @@ def move_two(
 def reconstruct(
     model: AbstractModel, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"]
 ) -> Reconstructions:
-    """Observations and the decoder's mean at their posterior means."""
+    """Return observations and the decoder means at their posterior means."""
 
-    def compute(seen: EncodedBatch) -> dict[str, Tensor]:
-        return {"inputs": seen.x, "outputs": model.decode(seen.posterior.mean).like(seen.x).mean}
+    def compute(batch: EncodedBatch) -> dict[str, Tensor]:
+        return {"inputs": batch.x, "outputs": model.decode(batch.posterior.mean).like(batch.x).mean}
 
     arrays = collect(model, dataset, indices, compute)
     return Reconstructions(indices, arrays["inputs"], arrays["outputs"], dataset.feature_names)
 
 
 def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> PriorSamples:
-    """Draws from the prior through the decoder."""
+    """Sample from the prior and decode the samples."""
     noise = torch.Generator(model.device).manual_seed(derive(seed, "report", "prior samples"))
     rng = generator(seed, "report", "auxiliary values")
     means, draws = [], []
@@ -220,16 +223,16 @@ def sample_prior(model: AbstractModel, dataset: AbstractDataset, seed: int) -> P
     return PriorSamples(np.concatenate(means)[:N_SAMPLES], deviations)
 
 
-@section("decoder", title="What they do", order=20)
+@section("decoder", title="Effects", order=20)
 class DecoderSection(AbstractSection):
-    """What the decoder makes of each latent."""
+    """Effect of each latent on the decoder output, reconstructions and samples."""
 
     def applies(self, record: ReportRecord) -> bool:
-        """Codes alone have no decoder; a model without one says so."""
+        """Return whether there is a model; the section of a model without a decoder states that it has none."""
         return bool(record.shape)
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """Pictures of images, charts of features."""
+        """Return pictures for images, and charts for flat data."""
         shown = record.views
         if shown is None:
             return {"traversals": None}
@@ -246,9 +249,9 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
     else:
         moves = shown.outputs - shown.original
         movement = np.abs(moves).max(axis=(0, 1))
-        if movement.size > MOST_FEATURES:
-            features = np.sort(np.argsort(-movement, kind="stable")[:MOST_FEATURES])
-        # the highest value of the latent on top, as on an axis
+        if movement.size > MAX_FEATURES:
+            features = np.sort(np.argsort(-movement, kind="stable")[:MAX_FEATURES])
+        # Reversed: the highest value of the latent is at the top, as on an axis.
         pictures = [diverging(row[::-1, features], float(movement.max())) for row in moves]
     rows: list[dict[str, Any]] = [
         {
@@ -276,17 +279,17 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
         "more_unused": n_latents - len(used) - len(unused),
         "values": [f"{value:.1f}".replace("-", "−") for value in shown.values],
         "start": shown.start,
-        "unit": {"codes": "its own spread over the data"}.get(shown.scale, f"the {shown.scale}"),
+        "unit": {"codes": "its distribution over the data"}.get(shown.scale, f"the {shown.scale}"),
         "n_features": n_features,
-        "features_shown": min(n_features, MOST_FEATURES),
+        "features_shown": min(n_features, MAX_FEATURES),
         "scale": float(np.abs(shown.outputs - shown.original).max()),
         "is_rescaled": views.is_rescaled,
     }
 
 
 def _images(views: Views) -> dict[str, Any]:
-    seen, span = views.reconstructions, views.display_range
-    inputs, outputs = seen.inputs[:N_SHOWN], seen.outputs[:N_SHOWN]
+    reconstructed, span = views.reconstructions, views.display_range
+    inputs, outputs = reconstructed.inputs[:N_SHOWN], reconstructed.outputs[:N_SHOWN]
     scale = float(np.abs(outputs - inputs).mean(axis=1).max())
     means = views.prior_samples.means
     return {
@@ -303,17 +306,17 @@ def _images(views: Views) -> dict[str, Any]:
 
 
 def _features(views: Views) -> dict[str, Any]:
-    seen, deviations = views.reconstructions, views.prior_samples.deviations
+    reconstructed, deviations = views.reconstructions, views.prior_samples.deviations
     assert deviations is not None
     return {
-        "r_squared": draw_r_squared(seen),
-        "deviations": draw_deviations(seen, deviations),
-        "constant": seen.inputs[0].size - seen.r_squared_by_value.size,
+        "r_squared": draw_r_squared(reconstructed),
+        "deviations": draw_deviations(reconstructed, deviations),
+        "constant": reconstructed.inputs[0].size - reconstructed.r_squared_by_value.size,
     }
 
 
 def draw_r_squared(reconstructions: Reconstructions) -> Markup:
-    """Share of each feature's variance that is reconstructed, best first."""
+    """Draw the share of each feature's variance that is reconstructed, in descending order."""
     r_squared, names = reconstructions.r_squared_by_value, reconstructions.varying_names
     order = np.argsort(-r_squared, kind="stable")
     values = r_squared[order]
@@ -322,7 +325,7 @@ def draw_r_squared(reconstructions: Reconstructions) -> Markup:
         positions = np.arange(1, len(values) + 1)
         axes.bar(positions, values, width=0.8 if len(values) <= 80 else 1.0, color=TRAIN)
         axes.set_ylim(min(0.0, float(values.min(initial=0.0)) * 1.05), 1)
-        if names and len(names) <= MOST_NAMED:
+        if names and len(names) <= MAX_NAMED:
             axes.set_xticks(
                 positions, [names[index] for index in order], rotation=50, ha="right", fontsize="small"
             )
@@ -337,14 +340,14 @@ def draw_r_squared(reconstructions: Reconstructions) -> Markup:
 
 
 def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, " feature"]) -> Markup:
-    """Standard deviation of each feature in the data and in draws from the model."""
+    """Draw the standard deviation of each feature in the data and in samples from the model."""
     data = reconstructions.inputs.reshape(len(reconstructions.inputs), -1).std(axis=0)
     with rc_context(STYLE):
-        figure, axes = single_axes((5.2, 2.6), "Spread of each feature, data against draws from the model")
+        figure, axes = single_axes((5.2, 2.6), "Standard deviation of each feature")
         top = 1.08 * max(float(data.max()), float(drawn.max()), 1e-12)
         axes.plot([0, top], [0, top], color=QUIET, lw=0.8, ls=DASHES)
         axes.plot(data, drawn, "o", color=TRAIN, ms=4, alpha=0.7, mec="none")
-        # Named are those that the model gets most wrong.
+        # Only the features with the largest errors are named: more names would overlap.
         worst = np.argsort(-np.abs(data - drawn), kind="stable")[
             : N_LABELLED if reconstructions.feature_names else 0
         ]
@@ -353,10 +356,10 @@ def draw_deviations(reconstructions: Reconstructions, drawn: Float[np.ndarray, "
             axes.annotate(name, at, (4, 3), textcoords="offset points", fontsize="small")
         axes.set_xlim(0, top)
         axes.set_ylim(0, top)
-        axes.set_xlabel("standard deviation in the observations shown")
-        axes.set_ylabel("in draws x ~ p(x)")
+        axes.set_xlabel("in the data")
+        axes.set_ylabel("in samples x ~ p(x)")
         return to_svg(
             figure,
             "deviations",
-            "Standard deviation of each feature in the data against that in draws from the model.",
+            "Standard deviation of each feature in the data against that in samples from the model.",
         )

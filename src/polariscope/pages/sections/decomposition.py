@@ -1,4 +1,4 @@
-"""The parts of the rate: mutual information, total correlation and what is left, as a bar and a table."""
+"""Decomposition of the rate into mutual information, total correlation and dimension-wise KL, as a table."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from polariscope.pages.record import ReportRecord
 
 MEANINGS = {
-    "mutual_information": ("mutual information", "what the latents say about which observation they encode"),
-    "total_correlation": ("total correlation", "how far the latents are from independent"),
-    "dimension_wise_kl": ("dimension-wise KL", "how far each latent, taken alone, is from its prior"),
-    "aggregate_kl": ("KL(q(z) ‖ p(z))", "how far all codes together are from the prior"),
-    "rate": ("rate", "the sum of the parts: the KL from the prior, at these draws"),
-    "exact_rate": ("rate in closed form", "the same without the noise of the draws"),
+    "mutual_information": ("mutual information", "information of the latents about the observation"),
+    "total_correlation": ("total correlation", "dependence between the latents"),
+    "dimension_wise_kl": ("dimension-wise KL", "divergence of each latent, taken alone, from its prior"),
+    "aggregate_kl": ("KL(q(z) ‖ p(z))", "divergence of the distribution of all codes from the prior"),
+    "rate": ("rate", "sum of the parts: the KL from the prior, estimated from samples"),
+    "exact_rate": ("rate in closed form", "the same without sampling noise"),
 }
 
 
 @section("decomposition", title="Rate", order=60)
 class DecompositionSection(AbstractSection):
-    """Where the rate goes."""
+    """Decomposition of the rate."""
 
     def measure(self, subject: Subject) -> Decomposition | None:
-        """The newest one of a run; that of other codes is computed."""
+        """Return the newest cached decomposition of a run; compute it for other codes."""
         stored = subject.newest("decomposition")
         if stored is None and (subject.run is not None or not subject.has_rate):
             return None
@@ -36,12 +36,12 @@ class DecompositionSection(AbstractSection):
         return decompose(subject.representation, seed=subject.seed)
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """A row for each part."""
+        """Return a row for each part."""
         return decomposition_view(self.part(record))
 
 
 def decomposition_view(parts: Decomposition) -> dict[str, Any]:
-    """What the template shows of the parts of the rate."""
+    """Return the values for the template."""
     shown = ["mutual_information", "total_correlation"]
     shown += ["dimension_wise_kl"] if parts.dimension_wise_kl is not None else ["aggregate_kl"]
     shown += ["rate", "exact_rate"]

@@ -1,4 +1,4 @@
-"""Dependence between latents: correlations, structure, and what is left within each combination of types."""
+"""Dependence between latents: correlations, total correlation, and dependence within each combination of types."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @section("dependence", title="Dependence", order=50)
 class DependenceSection(AbstractSection):
-    """Which latents hang together."""
+    """Dependence between latents."""
 
     def applies(self, record: ReportRecord) -> bool:
-        """Every diagnosis has it."""
+        """Return True: every diagnosis contains these results."""
         return True
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """The correlations as charts; the tables are in the diagnosis."""
+        """Return charts of the correlations; the template reads the tables from the diagnosis."""
         regime = record.regime
         order = [j for kind in TYPES for j in regime.order if regime.latents[j].type == kind]
-        # Draws of a deterministic encoder are its means.
+        # Samples of a deterministic encoder are its means.
         shown = {"mean": regime.mean, "sampled": regime.sampled} if record.has_rate else {"mean": regime.mean}
         charts = [
             draw_correlation(np.array(structure.correlation), regime, order, name)
@@ -44,11 +44,11 @@ class DependenceSection(AbstractSection):
 def draw_correlation(
     matrix: Float[np.ndarray, "latent latent"], regime: Regime, order: list[int], name: str
 ) -> Markup:
-    """Correlations between latents, in the order given."""
+    """Draw the correlations between latents, in the order of ``order``."""
     n = len(order)
     with rc_context({**STYLE, "axes.grid": False}):
         figure, axes = single_axes((4.4, 3.9), f"{name} representation")
-        # The diagonal is 1 by definition and would draw the eye.
+        # The diagonal is 1 by definition and would distract from the other cells.
         values = np.where(np.eye(n, dtype=bool), np.nan, matrix[np.ix_(order, order)])
         mesh = axes.pcolormesh(
             values,
@@ -63,9 +63,9 @@ def draw_correlation(
         axes.invert_yaxis()
         hide_frame(axes)
         shown = range(0, n, max(1, n // 24))
-        places, names = [i + 0.5 for i in shown], [str(order[i]) for i in shown]
-        axes.set_xticks(places, names)
-        axes.set_yticks(places, names)
+        positions, names = [i + 0.5 for i in shown], [str(order[i]) for i in shown]
+        axes.set_xticks(positions, names)
+        axes.set_yticks(positions, names)
         for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
             for label, i in zip(labels, shown, strict=True):
                 label.set_color(COLOURS[regime.latents[order[i]].type])

@@ -1,4 +1,4 @@
-"""Distributions of the latents: the clearest of each type in full, the others as silhouettes, a conditional prior."""
+"""Distributions of the latents: histograms of the clearest latent of each type, silhouettes of all latents."""
 
 from __future__ import annotations
 
@@ -34,24 +34,23 @@ TITLES: dict[Source, str] = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Histogram:
-    """Shares of the samples of each latent in the same bins, so latents can be compared by eye."""
+    """Histograms of all latents with the same bins, which makes latents comparable."""
 
     edges: Float[np.ndarray, " edge"]
     shares: Float[np.ndarray, "latent bin"]
-    """A row sums to 1: nothing lies outside the bins."""
+    """Share of the samples of a latent in each bin; every row sums to 1."""
 
     @property
     def density(self) -> Float[np.ndarray, "latent bin"]:
-        """Shares over the width of a bin, comparable with a probability density."""
+        """Shares divided by the width of a bin, comparable with a probability density."""
         return self.shares / np.diff(self.edges)
 
 
 def histograms(representation: Representation) -> dict[Source, Histogram]:
-    """Histograms of the mean, variance and sampled representation, and of the moments of a conditional prior.
+    """Return histograms of the mean, variance and sampled representation, and of the moments of a conditional prior.
 
-    All means and draws share their bins, and all variances. They reach at least three standard deviations
-    of the prior and its variance, so a latent that never varies shows as a spike and not as a full axis.
-    A deterministic encoder has a mean only.
+    All means and samples share their bins, and so do all variances. The bins cover at least three standard deviations
+    of the prior and its variance, so a constant latent appears as a spike. A deterministic encoder has only a mean.
     """
     centre, variance = prior_moments(representation)
     reach = 3 * np.sqrt(variance)
@@ -71,10 +70,10 @@ def histograms(representation: Representation) -> dict[Source, Histogram]:
 
 
 def representatives(regime: Regime) -> dict[VariableType, int]:
-    """The clearest latent of each type that occurs.
+    """Return the clearest latent of each type that occurs.
 
-    The active one with the largest KL (if all are infinite, with the mean that spreads most), the mixed one whose
-    variance varies most, the passive one with the smallest KL.
+    These are the active latent with the largest KL (if all are infinite, with the largest std μ), the mixed latent
+    whose variance varies most, and the passive latent with the smallest KL.
     """
     clearness = {
         "active": lambda latent: (latent.kl, latent.std_of_mean),
@@ -91,14 +90,14 @@ def representatives(regime: Regime) -> dict[VariableType, int]:
 
 @section("distributions", title="Distributions", order=40)
 class DistributionsSection(AbstractSection):
-    """How the codes of each latent are distributed."""
+    """Distribution of the codes of each latent."""
 
     def measure(self, subject: Subject) -> dict[Source, Histogram]:
-        """Histograms of the codes."""
+        """Return histograms of the codes."""
         return histograms(subject.representation)
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """The clearest latent of each type, three panels each; all latents as bare shapes."""
+        """Return the panels of the clearest latent of each type, and silhouettes of all latents."""
         by_source: dict[Source, Histogram] = self.part(record)
         return {"rows": _rows(record, by_source), **_silhouettes(record, by_source)}
 
@@ -149,7 +148,7 @@ def draw_histogram(
     prior: tuple[float, float] | None,
     alpha: float,
 ) -> Markup:
-    """Distribution of one latent; ``prior`` is the mean and variance of a normal prior, drawn beside it."""
+    """Draw the distribution of one latent and, if ``prior`` is not None, that of a normal prior N(*prior)."""
     with rc_context({**STYLE, "font.size": 7.5, "axes.titlesize": 8.5}):
         figure, axes = single_axes(SMALL, TITLES[source])
         axes.stairs(histogram.density[latent], histogram.edges, fill=True, color=COLOURS[kind], lw=0)
@@ -171,7 +170,7 @@ def draw_histogram(
 
 
 def silhouette(shares: Float[np.ndarray, " bin"], kind: VariableType) -> Markup:
-    """A histogram as a bare shape, for a table cell."""
+    """Return a histogram without axes, for a table cell."""
     tallest = shares.max()
     heights = 20 * shares / tallest if tallest > 0 else shares
     points = [f"M0 20V{20 - heights[0]:.1f}"]
@@ -189,7 +188,7 @@ def _edges(values: Float[np.ndarray, " value"]) -> Float[np.ndarray, " edge"]:
 
 
 def _histogram(values: Float[np.ndarray, "sample latent"], edges: Float[np.ndarray, " edge"]) -> Histogram:
-    # The ends were computed in float64 from float32 values: clip so that rounding drops no sample.
+    # The ends were computed in float64 from float32 values. Without clipping, rounding could drop a sample.
     clipped = np.clip(values.astype(np.float64), edges[0], edges[-1])
     counts = np.stack([np.histogram(column, edges)[0] for column in clipped.T])
     return Histogram(edges, counts / len(values))

@@ -1,4 +1,4 @@
-"""The decoder's geometry: how orthogonal its latents are, what noise costs, two latents moved at once."""
+"""Geometry of the decoder: orthogonality, error added by posterior noise, and a grid over two latents."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @section("geometry", title="Geometry", order=80)
 class GeometrySection(AbstractSection):
-    """The geometry of the decoder."""
+    """Geometry of the decoder."""
 
     def measure(self, subject: Subject) -> Geometry | None:
-        """Kept with a run, computed for another model; None without a decoder."""
+        """Return the geometry, cached for a run; None without a decoder."""
         if subject.model is None or not subject.model.has_decoder or subject.data is None:
             return None
         if subject.run is not None:
@@ -34,13 +34,13 @@ class GeometrySection(AbstractSection):
         )
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """Numbers, a chart, and the plane of two latents."""
+        """Return the results, a chart, and the grid over two latents."""
         assert record.views is not None
         return geometry_view(self.part(record), record.views)
 
 
 def geometry_view(geometry: Geometry, views: Views) -> dict[str, Any]:
-    """What the template shows of the geometry."""
+    """Return the values for the template."""
     from polariscope.geometry.geometry_figures import draw_orthogonality
 
     orthogonality, plane, split = geometry.orthogonality, views.plane, geometry.split
@@ -50,7 +50,7 @@ def geometry_view(geometry: Geometry, views: Views) -> dict[str, Any]:
         with rc_context(STYLE):
             alternative = (
                 f"Distance to orthogonality of {len(orthogonality.distances)} points, on average "
-                f"{orthogonality.value:.2f}, where random rotations have {orthogonality.haar:.2f}; "
+                f"{orthogonality.value:.2f}, compared with {orthogonality.haar:.2f} for random rotations; "
                 "and cosines between the columns of the Jacobian."
             )
             chart = to_svg(draw_orthogonality(orthogonality), "orthogonality", alternative)
@@ -63,5 +63,5 @@ def geometry_view(geometry: Geometry, views: Views) -> dict[str, Any]:
         "plane": None if plane is None else data_uri(sheet(plane.outputs, views.display_range)),
         "pair": None if plane is None else plane.latents,
         "reach": 0.0 if plane is None else float(plane.values[-1]),
-        "unit": {"codes": "their own spread over the data"}.get(views.scale, f"the {views.scale}"),
+        "unit": {"codes": "their distribution over the data"}.get(views.scale, f"the {views.scale}"),
     }

@@ -1,4 +1,4 @@
-"""The latents, one by one: type, confidence, KL, and what other criteria say."""
+"""Table of the latents: type, confidence, KL, and agreement with other criteria."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class LatentsSection(AbstractSection):
     """Table of the latents."""
 
     def applies(self, record: ReportRecord) -> bool:
-        """Every diagnosis has it."""
+        """Return True: every diagnosis contains these results."""
         return True
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """Rows by KL; latents that are not in use are separate if there are many."""
+        """Return the rows, sorted by KL; the template separates unused latents if there are many."""
         rows = rows_of(record)
         used = set(record.regime.in_use)
         in_use = [row for row in rows if row["latent"].index in used]
@@ -34,10 +34,10 @@ class LatentsSection(AbstractSection):
 
 
 def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
-    """Rows of the table of latents, by KL."""
+    """Return the rows of the table of latents, sorted by KL."""
     regime = record.regime
     sizes = [latent.kl if record.has_rate else latent.std_of_mean for latent in regime.latents]
-    # at least a nat: the bar of a collapsed latent stays short
+    # At least 1 nat: otherwise collapsed latents would have long bars in a collapsed model.
     longest = max([*(size for size in sizes if np.isfinite(size)), 1.0 if record.has_rate else 1e-12])
     _, *others = regime.criteria.in_use
     return [

@@ -1,4 +1,4 @@
-"""Metrics and probes of a run, made ready for the page."""
+"""Metrics and probes of a run, as a table and charts."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from polariscope.analysis.metrics import Score, Scores
     from polariscope.pages.record import ReportRecord
 
-MOST_ROWS = 32  # latents, those with the largest KL
-MOST_NUMBERS = 160  # cells; in more of them numbers would not be legible
-LEAST_SCALE = 0.25  # so that noise does not look like knowledge
+MAX_ROWS = 32  # latents, those with the largest KL
+MAX_NUMBERS = 160  # cells; with more of them numbers would not be legible
+MIN_SCALE = 0.25  # smallest maximum of the colour scale: otherwise noise would look like information
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scored:
-    """The scores of a run that are shown."""
+    """Scores of a run that the page shows."""
 
     scores: Scores
-    """Of the mean representation, if both are there."""
+    """Scores of the mean representation, or of the only representation that was scored."""
     sampled: Scores | None = None
-    """Those of the sampled representation, beside them."""
+    """Scores of the sampled representation, if both were scored."""
     in_use: Scores | None = None
-    """Those of the latents in use alone, of the same representation as ``scores``."""
+    """Scores of the latents in use, of the same representation as ``scores``."""
 
 
 @section("scores", title="Scores", order=70)
@@ -50,8 +50,8 @@ class ScoresSection(AbstractSection):
     """Metrics and probes."""
 
     def measure(self, subject: Subject) -> Scored | None:
-        """The newest scores of each representation, and those of the latents in use."""
-        # Scores of all latents have no such setting, as in 0.2.0.
+        """Return the newest scores of each representation, and those of the latents in use."""
+        # Scores of all latents do not have the setting "latents", for compatibility with 0.2.0.
         results = [_newest(subject, source=source, latents=None) for source in ("mean", "sampled")]
         shown = [scores for scores in results if scores is not None]
         if not shown:
@@ -62,11 +62,11 @@ class ScoresSection(AbstractSection):
         return Scored(shown[0], shown[1] if len(shown) > 1 else None, in_use)
 
     def applies(self, record: ReportRecord) -> bool:
-        """A run that was not scored says how to do it."""
+        """Return whether there are scores, or a run that can be scored."""
         return record.settings is not None or super().applies(record)
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """A table and up to three kinds of charts."""
+        """Return a table and up to three kinds of charts."""
         part: Scored | None = self.part(record)
         if part is None:
             return {"scores": None}
@@ -74,7 +74,7 @@ class ScoresSection(AbstractSection):
 
 
 def _newest(subject: Subject, **settings: Any) -> Scores | None:
-    """Return the newest scores with these settings; None without any."""
+    """Return the newest scores with these settings, or None."""
     stored = subject.newest("scores", **settings)
     if stored is None:
         return None
@@ -88,16 +88,16 @@ def scores_view(
 ) -> dict[str, Any]:
     """Return the view of the scores, with those of the sampled representation and of the latents in use.
 
-    :param scores: of the mean representation, if it was scored.
-    :param regime: the diagnosis, whose order of latents the figures follow.
+    :param scores: scores of the mean representation, if it was scored.
+    :param regime: the diagnosis, which defines the order of latents in the figures.
     :param sampled: (default None) scores of the sampled representation.
-    :param in_use: (default None) scores of the latents in use alone.
+    :param in_use: (default None) scores of the latents in use.
     """
     by_evidence = {score.evidence: score for score in reversed(scores.scores.values())}
     information, importance, accuracy = (
         by_evidence.get(kind) for kind in ("information", "importance", "accuracy")
     )
-    if scores.latents != "all":  # figures have a row for every latent
+    if scores.latents != "all":  # the figures require a row for every latent
         information = importance = None
     names = scores.factor_names
     return {
@@ -116,13 +116,13 @@ def scores_view(
         "importance": None if importance is None else draw_importance(importance, names, regime),
         "shares": None if importance is None else importance.details,
         "accuracy": [] if accuracy is None else draw_accuracy(accuracy),
-        "n_hidden": max(0, scores.n_latents - MOST_ROWS),
+        "n_hidden": max(0, scores.n_latents - MAX_ROWS),
         "notes": [f"{', '.join(names)}: {note}" if names else note for names, note in scores.grouped_notes()],
     }
 
 
 def is_no_better_than_chance(score: Score) -> bool:
-    """Whether a score about factors has an interval that reaches what codes without knowledge get.
+    """Return whether the interval of a score about factors includes the chance level.
 
     >>> from polariscope.analysis.metrics import Score
     >>> score = Score(0.1, (0.0, 0.2), 0.15, (0.0, 1.0), True, "locatello", needs=("codes", "factors"))
@@ -170,16 +170,16 @@ def _interval(score: Score) -> str:
 
 
 def draw_information(score: Score, names: Sequence[str], regime: Regime) -> Markup:
-    """Heat map of the share of each factor's entropy that each latent knows; the best latent is framed."""
+    """Draw a heat map of the mutual information of each latent and factor over the factor's entropy."""
     assert score.matrix is not None
-    order = regime.order[:MOST_ROWS]
+    order = regime.order[:MAX_ROWS]
     shares = score.matrix / np.array(score.details["factor_entropies"], dtype=np.float64)
     values = np.clip(shares[list(order)], 0, 1)
     with rc_context({**STYLE, "axes.grid": False}):
         figure, axes = _board(values, "Information of each latent on each factor", names, order, regime)
-        top = max(LEAST_SCALE, float(values.max()))
+        top = max(MIN_SCALE, float(values.max()))
         mesh = axes.pcolormesh(values, cmap="GnBu", vmin=0, vmax=top, edgecolors="white", lw=1)
-        if values.size <= MOST_NUMBERS:
+        if values.size <= MAX_NUMBERS:
             for (row, column), value in np.ndenumerate(values):
                 shade = "white" if value > 0.6 * top else INK
                 text = f"{value:.2f}"
@@ -192,17 +192,19 @@ def draw_information(score: Score, names: Sequence[str], regime: Regime) -> Mark
             f"{name} latent {order[row]} ({values[row, column]:.2f})"
             for column, (name, row) in enumerate(zip(names, values.argmax(axis=0), strict=True))
         )
-        alternative = f"Share of the entropy of each factor that each latent knows; most of {best}."
+        alternative = (
+            f"Mutual information of each latent and factor over the factor's entropy; highest for {best}."
+        )
         return to_svg(figure, "information", alternative)
 
 
 def draw_importance(score: Score, names: Sequence[str], regime: Regime) -> Markup:
-    """Hinton diagram of the share of each latent in predicting each factor: areas are shares, columns sum to 1."""
+    """Draw a Hinton diagram of the importance of each latent for each factor: areas are shares, columns sum to 1."""
     assert score.matrix is not None
-    order = regime.order[:MOST_ROWS]
+    order = regime.order[:MAX_ROWS]
     values = score.matrix[list(order)]
     with rc_context({**STYLE, "axes.grid": False}):
-        figure, axes = _board(values, "Use of each latent to predict each factor", names, order, regime)
+        figure, axes = _board(values, "Importance of each latent for each factor", names, order, regime)
         for row, latent in enumerate(order):
             sides = 0.94 * np.sqrt(np.clip(values[row], 0, 1))
             boxes = [
@@ -222,7 +224,7 @@ def draw_importance(score: Score, names: Sequence[str], regime: Regime) -> Marku
 
 
 def draw_accuracy(score: Score) -> list[Markup]:
-    """Accuracy after training on more and more samples, and from the latents of some types alone; what there is."""
+    """Draw the accuracy by number of training samples and by types of latents, if these results exist."""
     by_size = {
         int(size): float(accuracy) for size, accuracy in score.details.get("accuracy_by_size", {}).items()
     }
@@ -239,13 +241,13 @@ def _draw_sizes(by_size: dict[int, float], score: Score) -> Markup:
         axes.plot(list(by_size), list(by_size.values()), "o-", color=TRAIN, ms=4)
         axes.set_xscale("log")
         axes.xaxis.set_minor_locator(NullLocator())
-        # the most there were may be close to a round number
+        # The largest number of samples can be close to a round one, and their labels would overlap.
         shown = [size for size in by_size if size == max(by_size) or 2 * size <= max(by_size)]
         axes.set_xticks(shown, [f"{size:,}" for size in shown])
         axes.set_ylim(0, 1)
         _chance(axes.axhline, score)
-        said = ", ".join(f"{accuracy:.2f} with {size:,}" for size, accuracy in by_size.items())
-        return to_svg(figure, "probe-sizes", f"Accuracy by the number of training samples: {said}.")
+        values = ", ".join(f"{accuracy:.2f} with {size:,}" for size, accuracy in by_size.items())
+        return to_svg(figure, "probe-sizes", f"Accuracy by the number of training samples: {values}.")
 
 
 def _draw_types(by_types: dict[str, float], score: Score) -> Markup:
@@ -264,10 +266,10 @@ def _draw_types(by_types: dict[str, float], score: Score) -> Markup:
         axes.tick_params(axis="y", labelcolor=INK)
         axes.set_xlim(0, 1)
         _chance(axes.axvline, score)
-        said = ", ".join(
+        values = ", ".join(
             f"{label} {accuracy:.2f}" for label, accuracy in zip(labels, by_types.values(), strict=True)
         )
-        return to_svg(figure, "probe-types", f"Accuracy from the latents of some types: {said}.")
+        return to_svg(figure, "probe-types", f"Accuracy by types of latents: {values}.")
 
 
 def _chance(line: Callable[..., Any], score: Score) -> None:
@@ -282,7 +284,7 @@ def _board(
     order: Sequence[int],
     regime: Regime,
 ) -> tuple[Figure, Axes]:
-    """Axes with a row for each latent, in the colour of its type, and a column for each factor."""
+    """Return axes with a row for each latent, in the colour of its type, and a column for each factor."""
     n_rows, n_columns = values.shape
     height = 1.3 + 0.3 * n_rows
     figure = new_figure((5.0, min(height, 9.0)))
@@ -304,15 +306,15 @@ def _board(
 
 
 def _margin(axes: Axes, side: str, values: Float[np.ndarray, " cell"], letter: str) -> None:
-    """Numbers beside the rows, or under the columns."""
+    """Write numbers at the right of the rows, or above the columns."""
     positions = [index + 0.5 for index in range(len(values))]
     labels = [f"{value:.2f}" for value in values]
     if side == "right":
-        beside = axes.secondary_yaxis("right")
-        beside.set_yticks(positions, labels)
-        beside.set_ylabel(letter, rotation=0, labelpad=8, color=QUIET)
+        margin = axes.secondary_yaxis("right")
+        margin.set_yticks(positions, labels)
+        margin.set_ylabel(letter, rotation=0, labelpad=8, color=QUIET)
     else:
-        beside = axes.secondary_xaxis("top")
-        beside.set_xticks(positions, [f"{letter} {label}" for label in labels])
-    beside.tick_params(length=0, labelcolor=QUIET, labelsize=7)
-    hide_frame(beside)
+        margin = axes.secondary_xaxis("top")
+        margin.set_xticks(positions, [f"{letter} {label}" for label in labels])
+    margin.tick_params(length=0, labelcolor=QUIET, labelsize=7)
+    hide_frame(margin)

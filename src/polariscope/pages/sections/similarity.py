@@ -1,4 +1,4 @@
-"""The layers of the run with each other, or with those of other runs."""
+"""Similarity of the layers of the run with each other, or with those of other runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @section("similarity", title="Similarity", order=90)
 class SimilaritySection(AbstractSection):
-    """Layers compared."""
+    """Similarity of layers."""
 
     def measure(self, subject: Subject) -> Comparison | None:
-        """The newest comparison of a run."""
+        """Return the newest cached comparison of a run."""
         stored = subject.newest("comparison")
         if stored is None:
             return None
@@ -29,30 +29,30 @@ class SimilaritySection(AbstractSection):
         return Comparison.from_dict(stored)
 
     def applies(self, record: ReportRecord) -> bool:
-        """A run that was not compared says how to do it."""
+        """Return whether there is a comparison, or a run that can be compared."""
         return record.settings is not None or super().applies(record)
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """Heat maps and a list of layers of the same name."""
+        """Return heat maps, and the similarity of layers of the same name."""
         part: Comparison | None = self.part(record)
         return {"comparison": None} if part is None else similarity_view(part)
 
 
 def similarity_view(comparison: Comparison) -> dict[str, Any]:
-    """What the template shows of the similarity; of checkpoints a dozen steps at most, as in the terminal."""
+    """Return the values for the template; as on the terminal, at most a dozen checkpoints are shown."""
     from polariscope.layers.comparison import has_matching, sentence, thinned
     from polariscope.layers.figure import draw_steps
 
     heat_map = thinned(comparison.headline())
     lowest = f"scores from {heat_map.values.min():.2f} to {heat_map.values.max():.2f}"
     steps = None
-    # The figures have their own style; only how text is written is the page's, and how fine maps of many cells are.
+    # The figures set their own style. The page only determines how text is embedded and the resolution of large maps.
     style: dict[Any, Any] = {name: STYLE[name] for name in ("svg.fonttype", "svg.hashsalt")}
     with rc_context({**style, "savefig.dpi": 200}):
         chart = to_svg(heat_map.figure(), "similarity", f"{sentence(heat_map)}; {lowest}.")
         if comparison.is_course:
             maps = {layer: thinned(comparison.between_steps(layer)) for layer in comparison.layers}
-            alternative = f"{heat_map.measure} of each layer, step against step: {', '.join(maps)}."
+            alternative = f"{heat_map.measure} of each layer between steps: {', '.join(maps)}."
             steps = to_svg(draw_steps(maps), "similarity-steps", alternative)
     pairs = heat_map.matching() if has_matching(heat_map) else {}
     return {"comparison": comparison, "heat_map": heat_map, "chart": chart, "steps": steps, "matching": pairs}

@@ -1,4 +1,4 @@
-"""How many latents: the answer of a sizing, the path that led to it and the models while they trained, as charts."""
+"""Search for the number of latents: charts of the answer, the trained models and their training."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MARKS: dict[Decision, tuple[str, str]] = {
     "too many": ("s", VALIDATION),
     "undecided": ("D", COLOURS["mixed"]),
 }
-"""Shape and colour of each decision; an undecided one is hollow."""
+"""Shape and colour of each decision; marks of undecided models are hollow."""
 WIDE = (6.4, 3.1)
 COLUMNS = 4
-MOST_PANELS = 12
+MAX_PANELS = 12
 WIDE_RANGE = 6.0
 """Ratio of the largest to the smallest value above which an axis is logarithmic."""
 PILLS = {"fits": "active", "too many": "passive", "undecided": "mixed"}
@@ -42,7 +42,7 @@ class SizeSection(AbstractSection):
     """Search for the number of latents."""
 
     def measure(self, subject: Subject) -> Size | None:
-        """Return the newest answer that is stored with a run."""
+        """Return the newest cached answer of a run."""
         stored = subject.newest("size")
         if stored is None:
             return None
@@ -51,12 +51,12 @@ class SizeSection(AbstractSection):
         return Size.from_dict(stored)
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """The path and the trainings."""
+        """Return the charts and the table of trained models."""
         return size_view(self.part(record), "size")
 
 
 def size_view(size: Size, key: str) -> dict[str, Any]:
-    """What the templates show of one answer; columns of the path in which nothing is said are left out."""
+    """Return the values for the templates of one answer; empty columns of the table are omitted."""
     from polariscope.sizing.result import path_table
 
     table = [
@@ -65,7 +65,7 @@ def size_view(size: Size, key: str) -> dict[str, Any]:
     ]
     columns = [column for column in zip(*table, strict=True) if any(column[1:])]
     heading, *rows = zip(*columns, strict=True) if columns else ((),)
-    curved = {place_of(size, trial) for trial in size.trials if trial.curve}
+    curved = {candidate_value(size, trial) for trial in size.trials if trial.curve}
     return {
         "size": size,
         "summary": summary_of(size),
@@ -78,9 +78,9 @@ def size_view(size: Size, key: str) -> dict[str, Any]:
 
 
 def summary_of(size: Size) -> str:
-    """What was asked, in a sentence."""
+    """Return a sentence that defines the answer."""
     if size.target == "beta":
-        return f"The largest β for which {size.n_latents} latents have no surplus, to within a fifth."
+        return f"The largest β for which all {size.n_latents} latents are in use, to within a fifth."
     if size.summary:
         return size.summary
     from polariscope.sizing.methods import family
@@ -88,31 +88,31 @@ def summary_of(size: Size) -> str:
     return family.summary(size.method)  # older files do not have it
 
 
-def place_of(size: Size, trial: Trial) -> float:
-    """Where a trial stands on the axis that is searched: its number of latents, or its β."""
+def candidate_value(size: Size, trial: Trial) -> float:
+    """Return the position of a trial on the axis of the search: its number of latents, or its β."""
     return float(trial.n_latents if trial.beta is None or size.target == "latents" else trial.beta)
 
 
 def latest(size: Size) -> list[Trial]:
-    """The last word on each candidate and seed, in order; searches may come back to a candidate with more steps."""
-    last = {(place_of(size, trial), trial.seed): trial for trial in size.trials}
+    """Return the last trial of each candidate and seed, in order; a search can resume a candidate with more steps."""
+    last = {(candidate_value(size, trial), trial.seed): trial for trial in size.trials}
     return [last[key] for key in sorted(last)]
 
 
 def has_path(size: Size) -> bool:
-    """Whether there is a curve to draw: at least two candidates."""
-    return len({place_of(size, trial) for trial in size.trials}) > 1
+    """Return whether there are at least two candidates, so a curve can be drawn."""
+    return len({candidate_value(size, trial) for trial in size.trials}) > 1
 
 
 def panels_of(size: Size) -> list[float]:
-    """Candidates with curves whose training is shown, in order: those nearest to the answer when there are many."""
-    curved = {place_of(size, trial) for trial in latest(size) if trial.curve}
+    """Return the candidates whose training is shown, in order; those nearest to the answer if there are many."""
+    curved = {candidate_value(size, trial) for trial in latest(size) if trial.curve}
     centre = max(curved, default=0) if size.value is None else size.value
-    return sorted(sorted(curved, key=lambda candidate: (abs(candidate - centre), candidate))[:MOST_PANELS])
+    return sorted(sorted(curved, key=lambda candidate: (abs(candidate - centre), candidate))[:MAX_PANELS])
 
 
 def draw_path(size: Size, key: str) -> Markup:
-    """The statistic of each model against n, with the threshold and the answer."""
+    """Draw the statistic of each model against n, with the threshold and the answer."""
     with rc_context(STYLE):
         return to_svg(
             path_figure(size), key, f"{size.statistic} against {_axis(size)}; the answer is {size.answer}."
@@ -120,7 +120,7 @@ def draw_path(size: Size, key: str) -> Markup:
 
 
 def path_figure(size: Size) -> Figure:
-    """What :func:`draw_path` draws."""
+    """Return the figure of :func:`draw_path`."""
     figure, axes = single_axes(WIDE, f"{size.statistic} of each model")
     _answer(axes, size, named=True)
     trials = latest(size)
@@ -128,7 +128,7 @@ def path_figure(size: Size) -> Figure:
     for seed in sorted({trial.seed for trial in trials}):
         selected = [trial for trial in trials if trial.seed == seed]
         axes.plot(
-            [place_of(size, trial) for trial in selected],
+            [candidate_value(size, trial) for trial in selected],
             [trial.statistic for trial in selected],
             color=QUIET,
             lw=0.7,
@@ -136,7 +136,7 @@ def path_figure(size: Size) -> Figure:
         )
     for trial in trials:
         if trial.projected is not None:
-            candidate = place_of(size, trial)
+            candidate = candidate_value(size, trial)
             axes.plot(
                 [candidate, candidate], trial.projected, color=MARKS[trial.decision][1], lw=3, alpha=0.35
             )
@@ -145,21 +145,21 @@ def path_figure(size: Size) -> Figure:
         if selected:
             face = "white" if decision == "undecided" else colour
             candidates, values = (
-                [place_of(size, trial) for trial in selected],
+                [candidate_value(size, trial) for trial in selected],
                 [trial.statistic for trial in selected],
             )
             axes.plot(candidates, values, marker, color=colour, mfc=face, mew=1.3, ms=5.5, label=decision)
     _scale(axes, "y", [float(trial.statistic) for trial in trials])
     # A logarithmic axis cannot show an answer of 0.
     answer = [] if size.value is None else [float(size.value)]
-    _scale(axes, "x", [*(place_of(size, trial) for trial in trials), *answer])
+    _scale(axes, "x", [*(candidate_value(size, trial) for trial in trials), *answer])
     axes.set_xlabel(_axis(size))
     axes.legend(loc="best")
     return figure
 
 
 def draw_trainings(size: Size, key: str) -> Markup:
-    """Σ E[σ²] of the models while they trained: a small panel for each candidate, a line for each seed."""
+    """Draw Σ E[σ²] of the models during training: a small panel for each candidate, a line for each seed."""
     candidates = panels_of(size)
     rows = -(-len(candidates) // COLUMNS)
     with rc_context({**STYLE, "font.size": 7.5, "axes.titlesize": 8.5}):
@@ -168,7 +168,7 @@ def draw_trainings(size: Size, key: str) -> Markup:
             (7.2, 1.55 * rows + 0.15), len(candidates), columns, share_x=True, share_y=True
         )
         curves = {
-            candidate: [t for t in latest(size) if place_of(size, t) == candidate and t.curve]
+            candidate: [t for t in latest(size) if candidate_value(size, t) == candidate and t.curve]
             for candidate in candidates
         }
         values = [value for trials in curves.values() for trial in trials for _, value in trial.curve]
@@ -190,24 +190,26 @@ def draw_trainings(size: Size, key: str) -> Markup:
 
 
 def draw_comparison(sizes: Sequence[Size], key: str) -> Markup:
-    """The answers of several methods with their intervals, and what they cost."""
+    """Draw the answers of several methods with their intervals and costs."""
     with rc_context(STYLE):
-        said = ", ".join(f"{size.method} {size.answer}" for size in sizes)
-        return to_svg(comparison_figure(sizes), key, f"Number of latents according to each method: {said}.")
+        answers = ", ".join(f"{size.method} {size.answer}" for size in sizes)
+        return to_svg(
+            comparison_figure(sizes), key, f"Number of latents according to each method: {answers}."
+        )
 
 
 def comparison_figure(sizes: Sequence[Size]) -> Figure:
-    """What :func:`draw_comparison` draws."""
+    """Return the figure of :func:`draw_comparison`."""
     figure, axes = single_axes((6.4, 0.9 + 0.3 * len(sizes)), "Number of latents, by method")
     _answer(axes, sizes[0])
     ends: list[float] = []
     for row, size in enumerate(sizes):
         colour = COLOURS["active"] if row == 0 else TRAIN
         cost = f"{size.n_steps:,} steps" if size.n_steps else "no training"
-        beside = axes.get_yaxis_transform()
-        axes.text(1.01, row, cost, color=QUIET, va="center", fontsize=8, transform=beside)
+        margin = axes.get_yaxis_transform()
+        axes.text(1.01, row, cost, color=QUIET, va="center", fontsize=8, transform=margin)
         if size.value is None or size.interval is None:
-            axes.text(0.01, row, "no answer", color=QUIET, va="center", fontsize=8, transform=beside)
+            axes.text(0.01, row, "no answer", color=QUIET, va="center", fontsize=8, transform=margin)
             continue
         axes.plot(size.interval, (row, row), color=colour, lw=3, alpha=0.45, solid_capstyle="round")
         axes.plot(float(size.value), row, "o", color=colour, ms=6)
@@ -220,7 +222,7 @@ def comparison_figure(sizes: Sequence[Size]) -> Figure:
 
 
 def save_figure(sizes: Sequence[Size], file: Path) -> None:
-    """The chart of one answer, or of several, as a PNG file."""
+    """Write the chart of one or several answers to a PNG file."""
     with rc_context(STYLE):
         is_search = len(sizes) == 1 and has_path(sizes[0])
         figure = path_figure(sizes[0]) if is_search else comparison_figure(sizes)
@@ -232,7 +234,7 @@ def _axis(size: Size) -> str:
 
 
 def _answer(axes: Axes, size: Size, *, named: bool = False) -> None:
-    """A line at the answer and a band over its interval, where there is one."""
+    """Draw a line at the answer and a band over its interval, if there is an answer."""
     if size.value is None or size.interval is None:
         return
     axes.axvspan(*size.interval, color=COLOURS["active"], alpha=0.14, lw=0)
@@ -248,15 +250,15 @@ def _threshold(axes: Axes, size: Size, *, named: bool = True) -> None:
         return
     axes.axhline(size.threshold, color=INK, lw=0.8, ls=DASHES)
     if named:
-        beside = axes.get_yaxis_transform()
+        margin = axes.get_yaxis_transform()
         label = f"threshold {size.threshold:g}"
         axes.text(
-            0.995, size.threshold, label, color=INK, fontsize=7.5, ha="right", va="bottom", transform=beside
+            0.995, size.threshold, label, color=INK, fontsize=7.5, ha="right", va="bottom", transform=margin
         )
 
 
 def _scale(axes: Axes, which: str, values: Sequence[float]) -> None:
-    """A logarithmic axis where values differ by more than can be seen on a linear one; plain numbers on either."""
+    """Make an axis logarithmic if its values have a wide range; ticks are plain numbers in either case."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     if values and min(values) > 0 and max(values) / min(values) > WIDE_RANGE:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")

@@ -1,4 +1,4 @@
-"""Training: the log as curves of the loss and its terms, and of the regime over time."""
+"""Training curves: the loss and its terms, and the regime over time."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from polariscope.pages.sections import AbstractSection, section
 if TYPE_CHECKING:
     from polariscope.pages.record import ReportRecord
 
-MOST_LABELS = 8
+MAX_LABELS = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Series:
-    """One number followed over the steps at which it was logged."""
+    """One logged number over the steps."""
 
     steps: Int[np.ndarray, " point"]
     values: Float[np.ndarray, " point"]
@@ -40,7 +40,7 @@ class Series:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class History:
-    """The log of a run, by name. The terms are whatever the objective called them."""
+    """Log of a run. The names of terms are those of the objective."""
 
     loss: Series
     """Weighted sum of the terms on training batches, averaged between two lines."""
@@ -60,18 +60,18 @@ class History:
     counts: dict[VariableType, Series]
     """Number of latents of each type."""
     delta: Series | None = None
-    """Δ_KL; NaN where it is not defined. None for logs of versions that did not write it."""
+    """Δ_KL; NaN if it is not defined. None for logs of versions that did not write it."""
     std: Float[np.ndarray, "line latent"] | None = None
-    """std μ of each latent; None likewise."""
+    """std μ of each latent; None for logs of versions that did not write it."""
 
     @property
     def names(self) -> list[str]:
-        """Terms of the loss, in the order in which the objective gave them."""
+        """Terms of the loss, in the order of the objective."""
         return list(self.terms)
 
 
 def read_history(lines: Sequence[dict[str, Any]]) -> History:
-    """The history in the lines of a log; a log without lines is refused."""
+    """Return the history in the lines of a log; a log without lines raises an error."""
     if not lines:
         raise InputError(
             problem="the log has no lines, so there is no training to report", remedy="train the run again"
@@ -93,7 +93,7 @@ def read_history(lines: Sequence[dict[str, Any]]) -> History:
 
 
 def _have(lines: Sequence[dict[str, Any]], key: str) -> bool:
-    """Whether every line has a key; a run may have been resumed by a version that logs more than the one before."""
+    """Return whether every line has a key; a later version, which logs more, can have resumed the run."""
     return all(key in line for line in lines)
 
 
@@ -113,7 +113,7 @@ def _series(lines: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], fl
 
 
 def _named(lines: Sequence[dict[str, Any]], key: str) -> dict[str, Series]:
-    """Return a series for every name under ``key``; a term that comes later starts later."""
+    """Return a series for every name under ``key``; a term that was added later starts later."""
     names = dict.fromkeys(name for line in lines for name in line[key])
     return {
         name: _series([line for line in lines if name in line[key]], lambda line, name=name: line[key][name])  # type: ignore[misc]
@@ -126,11 +126,11 @@ class TrainingSection(AbstractSection):
     """The loss, its terms and the regime over the steps."""
 
     def applies(self, record: ReportRecord) -> bool:
-        """A run has a log; other models have none."""
+        """Return whether there is a log; only runs have one."""
         return record.history is not None
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
-        """The charts."""
+        """Return the charts."""
         history = record.history
         assert history is not None
         terms = [draw_term("loss", history.loss, history.validation_loss, "curve-loss")]
@@ -155,9 +155,9 @@ class TrainingSection(AbstractSection):
 
 
 def draw_term(name: str, train: Series, validation: Series | None, key: str, unit: str = "nats") -> Markup:
-    """One part of the loss over the steps, on training batches and on validation samples.
+    """Draw one term of the loss over the steps, on training batches and on validation samples.
 
-    ``unit`` is empty for what is not part of the loss and may be anything.
+    ``unit`` is empty for a term that is not part of the loss, whose unit is unknown.
     """
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, name)
@@ -167,7 +167,9 @@ def draw_term(name: str, train: Series, validation: Series | None, key: str, uni
                 validation.steps, validation.values, "o-", color=VALIDATION, ms=3, lw=1, label="validation"
             )
         values = train.values if validation is None else np.concatenate([train.values, validation.values])
-        if values.min() > 0 and train.values[0] > 3 * train.last:  # a fall whose end a linear axis would hide
+        if (
+            values.min() > 0 and train.values[0] > 3 * train.last
+        ):  # a linear axis would hide the end of the curve
             axes.set_yscale("log")
             plain_log_ticks(axes.yaxis)
         scale = "log scale" if axes.get_yscale() == "log" else ""
@@ -182,14 +184,14 @@ def draw_term(name: str, train: Series, validation: Series | None, key: str, uni
 
 
 def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"], regime: Regime) -> Markup:
-    """KL of each latent over the steps, coloured by its final type."""
+    """Draw the KL of each latent over the steps, coloured by its final type."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, "KL of each latent")
         for latent in reversed(regime.order):
             kind = regime.latents[latent].type
             series = Series(steps, kl[:, latent])
             draw_line(axes, series, COLOURS[kind], None, 1.0 if kind == "passive" else 1.5)
-        labelled = [j for j in regime.order if regime.latents[j].type != "passive"][:MOST_LABELS]
+        labelled = [j for j in regime.order if regime.latents[j].type != "passive"][:MAX_LABELS]
         low, high = axes.get_ylim()
         heights = _spread([(kl[-1, j] - low) / (high - low) for j in labelled], 0.08)
         for latent, height in zip(labelled, heights, strict=True):
@@ -203,12 +205,12 @@ def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"
 
 
 def draw_counts(history: History) -> Markup:
-    """Number of latents of each type over the steps, stacked."""
+    """Draw the number of latents of each type over the steps, stacked."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, "Latents by type")
         steps = history.steps.astype(np.float64)
         rows = [history.counts[kind].values for kind in TYPES]
-        if len(steps) == 1:  # an area needs two points
+        if len(steps) == 1:  # an area requires two points
             steps, rows = steps + np.array([-0.5, 0.5]), [np.repeat(row, 2) for row in rows]
         axes.stackplot(steps, rows, colors=[COLOURS[kind] for kind in TYPES], labels=TYPES, step="mid", lw=0)
         axes.set_ylim(0, sum(row[-1] for row in rows))
@@ -226,7 +228,7 @@ def draw_counts(history: History) -> Markup:
 
 
 def draw_trace(history: History, all_passive: float | None) -> Markup:
-    """Σ E[σ²] over the steps; ``all_passive`` is its value when every posterior is the prior, if known."""
+    """Draw Σ E[σ²] over the steps; ``all_passive`` is its value if every posterior equals the prior, or None."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, "Σ E[σ²]")
         draw_line(axes, history.trace, TRAIN, None)
@@ -243,20 +245,20 @@ def draw_trace(history: History, all_passive: float | None) -> Markup:
 
 
 def draw_line(axes: Axes, series: Series, colour: str, label: str | None, width: float = 1.5) -> None:
-    """A series as a line, or as a point if there is only one."""
+    """Draw a series as a line, or as a point if it has only one."""
     marker = "o" if len(series.values) == 1 else ""
     axes.plot(series.steps, series.values, color=colour, lw=width, marker=marker, ms=4, label=label)
 
 
 def label_steps(axes: Axes) -> None:
-    """The axis of steps."""
+    """Label the axis of steps."""
     axes.set_xlabel("step")
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.xaxis.set_major_formatter(lambda step, _: f"{step:,.0f}")
 
 
 def _spread(heights: list[float], gap: float) -> list[float]:
-    """Heights pushed apart to at least ``gap``, in the order given (largest first)."""
+    """Push heights apart to at least ``gap``; they must be in descending order."""
     placed: list[float] = []
     for height in heights:
         placed.append(min(height, placed[-1] - gap) if placed else height)

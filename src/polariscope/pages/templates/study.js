@@ -6,7 +6,7 @@ const body = table.tBodies[0];
 const lines = [...body.rows].map((element, number) => ({ element, row: data.rows[number] }));
 const COLOURS = ["#0b7476", "#c2410c", "#44546a", "#8a3ffc", "#b28600", "#1d6fd1", "#a01d5b", "#4d7c0f"];
 
-// Sorting: by a click on a column, again for the other direction; what has no value comes last.
+// Sorting: a click on a column sorts by it, a second click reverses the order. Missing values come last.
 table.tHead.addEventListener("click", (event) => {
   const head = event.target.closest("th");
   if (!head) return;
@@ -25,13 +25,13 @@ table.tHead.addEventListener("click", (event) => {
   body.append(...lines.map((line) => line.element));
 });
 
-// Filtering: conditions and words, all of which must hold.
+// Filtering: a row must satisfy all conditions and contain all words.
 const holds = {
   "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "!=": (a, b) => a !== b,
   "=": (a, b) => a === b, "<": (a, b) => a < b, ">": (a, b) => a > b,
 };
-function matches(row, given) {
-  const parts = given.match(/^(.+?)(<=|>=|!=|=|<|>)(.+)$/);
+function matches(row, condition) {
+  const parts = condition.match(/^(.+?)(<=|>=|!=|=|<|>)(.+)$/);
   if (parts && data.columns.includes(parts[1])) {
     const cell = row[parts[1]];
     if (cell == null) return false;
@@ -41,7 +41,7 @@ function matches(row, given) {
     if (typeof cell === "boolean") return holds[parts[2]](cell ? "yes" : "no", { true: "yes", false: "no" }[word] || word);
     return holds[parts[2]](String(cell).toLowerCase(), word);
   }
-  return Object.values(row).some((cell) => cell != null && String(cell).toLowerCase().includes(given.toLowerCase()));
+  return Object.values(row).some((cell) => cell != null && String(cell).toLowerCase().includes(condition.toLowerCase()));
 }
 let visible = data.rows;
 function filter() {
@@ -86,8 +86,8 @@ function scale(values, from, to, logarithmic) {
   let marks = ticks(low, high, 6);
   if (logarithmic) {
     const powers = marks.filter((mark) => Math.abs(mark - Math.round(mark)) < 1e-9);
-    const own = [...new Set(values)].sort((one, other) => one - other);
-    marks = powers.length >= 2 && own.length > 10 ? powers.map((mark) => 10 ** Math.round(mark)) : own;
+    const distinct = [...new Set(values)].sort((a, b) => a - b);
+    marks = powers.length >= 2 && distinct.length > 10 ? powers.map((mark) => 10 ** Math.round(mark)) : distinct;
   }
   return { position, marks: marks.map((mark) => [position(mark), short(mark)]) };
 }
@@ -105,7 +105,7 @@ function draw() {
   at("legend").replaceChildren();
   const rows = visible.filter((row) => row.state === "done" && typeof row[yName] === "number" && row[xName] != null);
   if (!rows.length) {
-    add(svg, "text", { x: 500, y: 220, "text-anchor": "middle" }, "No run has both.");
+    add(svg, "text", { x: 500, y: 220, "text-anchor": "middle" }, "No finished run has values of both columns.");
     return;
   }
   const numeric = rows.every((row) => typeof row[xName] === "number");
@@ -126,9 +126,9 @@ function draw() {
   const groups = [...new Set(rows.map((row) => (colourName ? String(row[colourName]) : "")))];
   groups.forEach((group, number) => {
     const colour = COLOURS[number % COLOURS.length];
-    const own = rows.filter((row) => !colourName || String(row[colourName]) === group);
+    const members = rows.filter((row) => !colourName || String(row[colourName]) === group);
     const means = new Map();
-    for (const row of own) {
+    for (const row of members) {
       const sums = means.get(row[xName]) || [0, 0];
       means.set(row[xName], [sums[0] + row[yName], sums[1] + 1]);
     }
@@ -143,7 +143,7 @@ function draw() {
         .map(([value, [sum, count]], i) => `${i ? "L" : "M"}${x.position(value).toFixed(1)} ${y.position(sum / count).toFixed(1)}`);
       add(svg, "path", { class: "mean", d: path.join(""), stroke: colour });
     }
-    for (const row of own) {
+    for (const row of members) {
       const circle = add(svg, "circle", { cx: x.position(row[xName]).toFixed(1), cy: y.position(row[yName]).toFixed(1), r: 5, fill: colour });
       add(circle, "title", {}, `${row.run}: ${yName} ${short(row[yName])}`);
     }
@@ -159,12 +159,12 @@ function draw() {
 function aggregate() {
   if (!at("aggregates")) return;
   at("chosen").textContent = at("y").value;
-  const made = data.aggregates.filter((one) => one.column === at("y").value).map((one) => {
+  const made = data.aggregates.filter((row) => row.column === at("y").value).map((row) => {
     const line = document.createElement("tr");
     ["settings", "n", "mean", "sd", "t", "bootstrap", "lowest", "median", "highest"].forEach((name, number) => {
       const cell = document.createElement(number ? "td" : "th");
       if (number === 0 || number > 5) cell.className = "left";
-      cell.textContent = one[name];
+      cell.textContent = row[name];
       line.append(cell);
     });
     return line;

@@ -103,7 +103,9 @@ def sbatch_options(tokens: Sequence[str]) -> dict[str, str | bool]:
     for token in tokens:
         name, sign, value = token.partition("=")
         if not name or (sign and not value):
-            raise InputError("sbatch", "be NAME=VALUE, or NAME if there is no value", got=f"{token!r}")
+            raise InputError(
+                "sbatch", "be NAME=VALUE, or NAME for an option without a value", got=f"{token!r}"
+            )
         options[name] = value if sign else True
     return options
 
