@@ -36,9 +36,9 @@ def scores_of(
     :param progress: told the name of each metric before it is computed, its number and how many there are.
     """
     from polariscope.analysis.metrics import Scores
-    from polariscope.analysis.score import options_of_words, score, words_of
+    from polariscope.analysis.score import score, selected_metrics, selected_options
 
-    names, options = words_of(metrics), options_of_words(metrics, options)
+    names, options = selected_metrics(metrics), selected_options(metrics, options)
     artefacts = results.run.folder.artefacts
     # The kinds of the factors are part of the data's fingerprint. As in 0.2.0, neither default is part of the key.
     not_default = {
