@@ -315,7 +315,7 @@ def test_its_terms_take_one_step_record(name: str) -> None:
 
 @pytest.mark.parametrize("case", WITH_COMPANION, ids=name_of, indirect=True)
 def test_a_step_without_its_companion_is_refused(case: Case) -> None:
-    with pytest.raises(InputError, match="trains a network beside the model, and this step has none"):
+    with pytest.raises(InputError, match="requires a companion network, and this step has none"):
         dataclasses.replace(case, companion=None).terms()
 
 
