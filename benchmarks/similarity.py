@@ -114,7 +114,7 @@ def amortised(compress: float, score: float, encode: float, n_layers: int, n_mod
 def measure_cka(console: Console, layers: dict[str, np.ndarray], encode: float, n_models: int) -> None:
     form = similarity.traits("cka")["form"]
     compress, small = seconds(
-        lambda: [form.compress(layer).astype(form.kept_as) for layer in layers.values()]
+        lambda: [form.compress(layer).astype(form.stored_as) for layer in layers.values()]
     )
     scoring, table = seconds(form.score_all, small)
     score = scoring / (len(small) * (len(small) + 1) / 2)
@@ -142,7 +142,7 @@ def measure_procrustes(
 ) -> None:
     form = similarity.traits("procrustes")["form"]
     compress, small = seconds(
-        lambda: [form.compress(layer).astype(form.kept_as) for layer in layers.values()]
+        lambda: [form.compress(layer).astype(form.stored_as) for layer in layers.values()]
     )
     arrays = list(layers.values())
     own: dict[tuple[int, int], float] = {}

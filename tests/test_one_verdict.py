@@ -152,22 +152,25 @@ def test_a_model_that_is_still_learning_gets_no_advice_about_its_size() -> None:
     verdict = Verdict(5, (0, 1), (2, 3), state)
     assert not verdict.allows_advice
     assert str(verdict) == (
-        "The model is still learning: the loss would fall by about 2 nats over as many steps again. Train for 300 more "
-        "steps. So far, 2 of 5 latents are in use (2–3)."
+        "The model is still learning: the loss would fall by about 2 nats if the number of steps were doubled. Train "
+        "for 300 more steps. So far, 2 of 5 latents are in use (2–3)."
     )
 
 
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        (TrainingState(), "unknown: there is no log"),
-        (TrainingState("unknown", 40), "unknown: the log has too few lines"),
+        (TrainingState(), "unknown: there is no training log"),
+        (TrainingState("unknown", 40), "unknown: the training log has too few lines"),
         (TrainingState("converged", 100), "Training has converged."),
         (TrainingState("converged", 100, judged_until=50), "by step 50, before the learning rate decayed"),
-        (TrainingState("overfitting", 9000, since=2000), "overfitted since step 2,000"),
-        (TrainingState("diverged", 10), "diverged: the loss rises"),
-        (TrainingState("diverged", 10, since=11), "diverged at step 11: its numbers were not finite"),
-        (TrainingState("stopped-early", 900, since=600), "stopped early; the model is that of step 600"),
+        (
+            TrainingState("overfitting", 9000, since=2000),
+            "overfits: its held-out loss has risen since step 2,000",
+        ),
+        (TrainingState("diverged", 10), "diverged: the loss is rising"),
+        (TrainingState("diverged", 10, since=11), "diverged at step 11: the loss was not finite"),
+        (TrainingState("stopped-early", 900, since=600), "stopped early; the model is from step 600"),
         (
             TrainingState("still-learning", 500, ramp_until=1000),
             "ends at step 1,000. Train for 1,500 more steps.",
@@ -204,7 +207,7 @@ def test_collapse_and_a_nearly_deterministic_encoder_are_named_with_remedies() -
             "the variance of the decoder, 1 times",
         ),
         (TrainingState("converged", 900, rate_weight=1.0, in_use_until=300), "in use until step 300"),
-        (TrainingState("converged", 900, rate_weight=1.0), "may not have left its first plateau"),
+        (TrainingState("converged", 900, rate_weight=1.0), "might not have left its first plateau"),
     ],
 )
 def test_a_collapse_names_its_suspected_cause(state: TrainingState, words: str) -> None:

@@ -59,20 +59,20 @@ def test_a_covariance_is_read_with_its_draws(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"mean": MEAN}, r"must hold 'mean' and 'variance' \(or 'log_variance'\), got mean"),
+        ({"mean": MEAN}, r"must contain 'mean' and 'variance' \(or 'log_variance'\), got mean"),
         (
             {"mean": MEAN, "variance": VARIANCE, "log_variance": VARIANCE},
-            "both 'variance' and 'log_variance'",
+            "'variance' and 'log_variance' are both in",
         ),
         ({"mean": MEAN, "variance": np.log(VARIANCE)}, "this looks like a log-variance"),
-        ({"mean": MEAN, "log_variance": VARIANCE + 100}, "was it a variance"),
-        ({"mean": MEAN, "variance": VARIANCE, "sigma": VARIANCE}, "hold 'sigma', which is not read"),
+        ({"mean": MEAN, "log_variance": VARIANCE + 100}, "if it is a variance"),
+        ({"mean": MEAN, "variance": VARIANCE, "sigma": VARIANCE}, "unknown array 'sigma'"),
         ({"mean": MEAN.astype(str), "variance": VARIANCE}, "mean must be numbers"),
         ({"mean": MEAN * np.nan, "variance": VARIANCE}, "mean must be finite, got 150 NaN"),
         ({"mean": np.array([{}] * 3), "variance": VARIANCE}, "must be an npz file of plain arrays"),
         (
             {"mean": MEAN, "variance": VARIANCE, "covariance": COVARIANCE},
-            "hold 'covariance' without 'sampled'",
+            "'covariance' is in .* without 'sampled'",
         ),
         (
             {"mean": MEAN, "variance": VARIANCE + 1, "sampled": MEAN, "covariance": COVARIANCE},
@@ -92,7 +92,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(InputError, match="must be an npz file"):
         load_codes(tmp_path / "notes.npz")
     np.save(tmp_path / "single.npy", MEAN)
-    with pytest.raises(InputError, match=r"must hold 'mean' and 'variance'"):
+    with pytest.raises(InputError, match=r"must contain 'mean' and 'variance'"):
         load_codes(tmp_path / "single.npy")
 
 
@@ -113,7 +113,7 @@ def test_shapes_that_differ_are_refused_in_words(tmp_path, monkeypatch):
 def test_codes_from_a_file_and_from_arrays_are_diagnosed_alike(tmp_path):
     from_file = diagnose(load_codes(save(tmp_path, mean=MEAN, variance=VARIANCE)))
     assert from_file == diagnose(mean=MEAN, variance=VARIANCE)
-    assert "sampled was not given" in from_file.notes[0]
+    assert "sampled was not passed" in from_file.notes[0]
 
 
 def test_kinds_of_factors_and_ids_are_read(tmp_path: Path) -> None:

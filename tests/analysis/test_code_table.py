@@ -63,7 +63,7 @@ def test_classes_are_numbered_and_measured_factors_binned() -> None:
     shared = Table(noise(100, 2), factors, factor_kinds=["categorical", "continuous"])
     assert shared.n_classes == (2, 20)
     assert shared.factor_entropies == pytest.approx(np.log([2, 20]))
-    assert "Measured factors in 20 equal-width bins wherever classes are needed: 1." in shared.grid_notes
+    assert "Metrics of classes put measured factors in 20 equal-width bins: 1." in shared.grid_notes
 
 
 def test_a_full_grid_needs_no_note_and_a_partial_or_correlated_one_does() -> None:
@@ -190,7 +190,7 @@ CODES, FACTORS = noise(24, 2), grid(3, 4, repeats=2)
     [
         ({"variance": np.ones((24, 3))}, r"same shape, got \(24, 2\) and \(24, 3\)"),
         ({"variance": -np.ones((24, 2))}, "this looks like a log-variance"),
-        ({"factor_names": ("shape",)}, "must name each of the 2 factors, got 1 names"),
+        ({"factor_names": ("shape",)}, "must have a name for each of the 2 factors, got 1 names"),
         ({"factor_kinds": ("continuous",)}, "for each of the 2 factors"),
         (
             {"factor_kinds": ("continuous", "discrete")},
@@ -204,7 +204,7 @@ def test_options_that_do_not_fit_are_refused(options: dict, words: str) -> None:
 
 
 def test_labels_that_floats_cannot_tell_apart_are_refused() -> None:
-    with pytest.raises(InputError, match="factors must be below 2⁵³, beyond which whole numbers merge"):
+    with pytest.raises(InputError, match="factors must be below 2⁵³, because larger integers are not exact"):
         Table(CODES, FACTORS.astype(np.int64) + 2**53)
 
 
@@ -247,11 +247,11 @@ def test_a_kind_that_was_declared_is_not_asked_for_again():
         Table(values, values, factor_kinds=["cyclic"])
     with pytest.raises(InputError, match="declare it in factor_kinds"):
         Table(values, values)
-    with pytest.raises(InputError, match=r"needed: draw more\.$"):
+    with pytest.raises(InputError, match=r"required: draw more\.$"):
         Table(values, np.arange(60)[:, None], factor_kinds=["ordinal"])
 
 
 def test_a_metric_that_does_not_apply_to_arrays_is_named():
     codes = np.random.default_rng(0).normal(size=(60, 2))
-    with pytest.raises(InputError, match="metric 'dci' does not apply: its disentanglement"):
+    with pytest.raises(InputError, match="metric 'dci' does not apply: disentanglement"):
         family["dci"](codes, np.arange(60)[:, None] % 3)

@@ -88,7 +88,7 @@ def test_the_share_tends_to_the_true_one_as_steps_become_dense() -> None:
 
 
 def test_no_steps_or_not_as_many_are_refused() -> None:
-    with pytest.raises(InputError, match="be as many, and at least one, got 2 and 1"):
+    with pytest.raises(InputError, match="have the same length, at least 1, got 2 and 1"):
         polarised_until_the_end([1, 2], [0.1])
 
 

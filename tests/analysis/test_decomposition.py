@@ -303,7 +303,7 @@ def test_a_conditional_prior_leaves_information_and_total_correlation_only() -> 
     log_p = stats.norm.logpdf(rep.sampled, prior_mean, math.sqrt(2.0))
     own = stats.norm.logpdf(rep.sampled, rep.mean, np.sqrt(rep.variance))
     assert found.rate == pytest.approx((own - log_p).sum(1).mean(), rel=1e-11)
-    assert any("no one p(z)" in note for note in found.notes)
+    assert any("no single p(z)" in note for note in found.notes)
 
 
 def test_some_of_the_samples_are_chosen_by_the_seed() -> None:
@@ -320,7 +320,7 @@ def test_it_prints_its_parts_and_is_kept_as_json() -> None:
     stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert Decomposition.from_dict(stored) == found
     lines = str(found).splitlines()
-    assert lines[0] == "The rate in parts, 40 samples (nats, ± standard error)"
+    assert lines[0] == "Parts of the rate, 40 samples (nats, ± standard error)"
     shown = f"{found.mutual_information:.3f} ± {found.errors['mutual_information']:.3f}"
     assert lines[1].split() == ["mutual", "information", *shown.split()]
     assert [line.split("  ")[1] for line in lines[1:6]] == [
@@ -342,7 +342,7 @@ def test_it_is_part_of_the_public_face() -> None:
 def test_too_few_samples_are_refused(n_samples: int) -> None:
     with pytest.raises(InputError, match=f"n_samples must be at least 2, or None for all, got {n_samples}"):
         decompose(two_clouds(), n_samples=n_samples)
-    with pytest.raises(InputError, match="one sample has nothing to be told apart from"):
+    with pytest.raises(InputError, match="a decomposition requires at least 2 samples"):
         decompose(drawn(np.zeros((1, 2)), np.ones(2)))
 
 

@@ -47,7 +47,7 @@ def test_without_a_stable_range_the_flattest_octave_is_taken_and_noted():
     assert found.high == 2 * found.low
     # (2k − k)/1.5k is 2/3 in every octave.
     assert found.spread == pytest.approx(2 / 3, rel=0.01)
-    assert "still spreads by 67%" in found.note
+    assert "the estimates differ by 67%" in found.note
 
 
 KNOWN = {
@@ -82,7 +82,7 @@ def test_noise_that_two_neighbours_take_for_dimensions_is_noted_and_the_likeliho
     found = intrinsic_dimension(x)
     assert found.checks[0].value > 1.25 * found.value
     assert any(
-        note.startswith(f"TwoNN gives {found.checks[0].value:.1f}") and "the likelihood is trusted" in note
+        note.startswith(f"TwoNN gives {found.checks[0].value:.1f}") and "the likelihood is preferred" in note
         for note in found.notes
     )
     assert f"check: {found.checks[0].headline}" in str(found)
@@ -97,7 +97,7 @@ def test_twonn_that_cannot_answer_does_not_stop_the_likelihood():
     corners = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3)
     found = intrinsic_dimension(corners)
     assert found.checks == ()
-    assert any(note.startswith("TwoNN, the check, refused: ") for note in found.notes)
+    assert any(note.startswith("TwoNN, the check, failed: ") for note in found.notes)
     assert 2 < found.value < 4
 
 

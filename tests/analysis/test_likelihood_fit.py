@@ -82,4 +82,4 @@ def test_without_a_rival_there_is_no_note_and_without_samples_no_words():
     assert fit(None, dispersion=9.0).misfit == ""
     assert LikelihoodFit().in_words == ""
     assert "dispersion 1.00 ± 0.05 (1 if it fits)" in fit(None).in_words
-    assert "training observations, since none are held out" in fit(None, source="training").in_words
+    assert "training observations, because none are held out" in fit(None, source="training").in_words

@@ -82,7 +82,7 @@ def test_constant_and_repeated_features_have_defined_values() -> None:
 
 
 def test_too_few_observations_and_folds_are_refused() -> None:
-    with pytest.raises(InputError, match="rows must be at least 3 observations, got 2"):
+    with pytest.raises(InputError, match="rows must have at least 3 observations, got 2"):
         cross_validate(np.eye(2))
     with pytest.raises(InputError, match="n_folds must be at least 2, got 1"):
         cross_validate(np.eye(4), n_folds=1)

@@ -79,8 +79,8 @@ def test_all_scores_every_metric_or_says_why_not(representation: Representation)
 def test_without_factors_only_what_needs_none_is_scored() -> None:
     found = score(represent(None), QUICK)
     assert set(found.scores) == {"tc", "active-units"}
-    assert "it needs factors, and these samples have none" in found.not_applicable["mig"]
-    with pytest.raises(InputError, match="metric 'mig' does not apply here: it needs factors"):
+    assert "it requires factors, and these samples have none" in found.not_applicable["mig"]
+    with pytest.raises(InputError, match="metric 'mig' does not apply here: it requires factors"):
         found["mig"]
 
 
@@ -96,10 +96,10 @@ def test_a_factor_with_one_value_is_left_out_with_a_note(factors: np.ndarray) ->
 
 def test_factors_that_are_wrong_are_refused_where_they_are_asked_for(factors: np.ndarray) -> None:
     measured = np.hstack([factors, noise(400, 1)])
-    with pytest.raises(InputError, match=r"factor '2' must hold integers \(classes\)"):
+    with pytest.raises(InputError, match=r"factor '2' must contain integers \(classes\)"):
         score(represent(measured), QUICK)
     assert set(score(represent(measured), "tc,active-units").scores) == {"tc", "active-units"}
-    with pytest.raises(InputError, match="must hold integers"):  # a caller who gives them means them
+    with pytest.raises(InputError, match="must contain integers"):  # a caller who gives them means them
         score(represent(factors).mean, "tc", factors=measured)
     kinds = ("categorical", "categorical", "continuous")
     assert "mig" in score(represent(measured), "mig", factor_kinds=kinds).scores
@@ -131,8 +131,8 @@ def test_types_for_the_probe_are_relative_to_the_prior(factors: np.ndarray) -> N
         ("migg", "no metric named 'migg'.*Did you mean 'mig'"),
         (["mig", "dcii"], "no metric named 'dcii'.*Did you mean 'dci'"),
         ("dci:laso", "option variant of metric 'dci' must be one of boosted, .*lasso, got 'laso'"),
-        ("", "must name at least one metric"),
-        ([], "metrics must name at least one metric"),
+        ("", "must contain at least one metric"),
+        ([], "metrics must contain at least one metric"),
     ],
 )
 def test_an_unknown_name_is_refused_before_anything_is_computed(
@@ -177,7 +177,7 @@ def test_codes_alone_are_scored_but_for_what_looks_at_posteriors(representation:
     names = {"factors": representation.factors, "factor_names": ("shape", "scale")}
     alone = score(representation.mean, words, **names)
     assert list(alone.not_applicable) == ["mig:chen", "tc:noise-free", "active-units:kl-udr"]
-    assert all("needs the posterior variances" in reason for reason in alone.not_applicable.values())
+    assert all("requires posterior variances" in reason for reason in alone.not_applicable.values())
     full = score(representation, words)
     assert not full.not_applicable
     for name in ("mig", "active-units", "tc"):
@@ -201,7 +201,7 @@ def test_codes_alone_are_scored_but_for_what_looks_at_posteriors(representation:
             {"factors": np.ones((5, 2)), "factor_names": ("a",)},
             "each of the 2 factors, got 1",
         ),
-        (represent(None), {"factors": np.ones((400, 1))}, "factors must be left out with a Representation"),
+        (represent(None), {"factors": np.ones((400, 1))}, "factors must be omitted with a Representation"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(given: object, options: dict, words: str) -> None:
@@ -296,7 +296,7 @@ def test_options_of_each_metric_are_used_checked_and_recorded(representation: Re
     for options, words in [
         ({"migg": {}}, "no metric named 'migg'.*Did you mean 'mig'"),
         ({"mig": {"binz": 3}}, "no option of metric 'mig' named 'binz'"),
-        ({"dci": {"n_trees": 5}}, "options of 'dci' were given, but the metrics are mig"),
+        ({"dci": {"n_trees": 5}}, "options of 'dci' were passed, but the metrics are mig"),
     ]:
         with pytest.raises(InputError, match=words):
             score(representation, "mig", options=options)

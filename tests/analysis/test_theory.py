@@ -349,10 +349,13 @@ def test_the_rate_of_draws_from_the_solution_is_its_kl() -> None:
         ({"eigenvalues": np.array([])}, "eigenvalues must be finite"),
         (
             {"gamma": None, "beta": 2.0},
-            "learned in closed form for beta = 1 only, got beta = 2.0; give gamma",
+            "has a closed form only for beta = 1, got beta = 2.0; pass gamma",
         ),
-        ({"gamma": None, "n_latents": 4}, "goes to 0 when nothing that varies is discarded.*fewer latents"),
-        ({"gamma": None, "eigenvalues": np.array([1.0, 0.5, 0.0])}, "goes to 0 when nothing that varies"),
+        ({"gamma": None, "n_latents": 4}, "is 0 if all discarded directions are constant.*fewer latents"),
+        (
+            {"gamma": None, "eigenvalues": np.array([1.0, 0.5, 0.0])},
+            "is 0 if all discarded directions are constant",
+        ),
     ],
 )
 def test_impossible_models_are_refused(arguments: dict, message: str) -> None:
@@ -458,7 +461,5 @@ def test_sizes_that_make_no_sense_are_refused() -> None:
         linear_size(np.ones(3), 0.0)
     with pytest.raises(InputError, match="n_samples must be at least 2, got 1"):
         linear_size(np.ones(3), n_samples=1)
-    with pytest.raises(
-        InputError, match="eigenvalues must not all be 0; data that never vary need no latent"
-    ):
+    with pytest.raises(InputError, match="eigenvalues must not all be 0; constant data need no latent"):
         linear_size(np.zeros(3))

@@ -116,7 +116,7 @@ def test_the_rate_of_arrays_is_split_only_when_asked(call, codes):
         ("diagnose codes.npz --alfa 0.1", "No such option.*--alpha"),
         ("diagnose codes.npz --samples 10", "--samples requires a run"),
         ("diagnose codes.npz --json .", "--json must be a file"),
-        ("diagnose bad.npz", "must hold 'mean' and 'variance'"),
+        ("diagnose bad.npz", "must contain 'mean' and 'variance'"),
         ("diagnose log.npz", "this looks like a log-variance"),
         ("diagnose notes.txt", "must be an npz file"),
         ("diagnose empty", "is not a run folder"),

@@ -63,12 +63,12 @@ def test_metrics_that_do_not_apply_are_listed_with_the_reason(call, codes):
     printed = call(f"score bare.npz {QUICK}")
     assert printed.code == 0
     assert set(rows(printed.out)) == {"metric", "tc"}
-    assert "Not scored: mig: it needs factors, and these samples have none" in printed.out
+    assert "Not scored: mig: it requires factors, and these samples have none" in printed.out
 
 
 def test_measured_factors_of_a_file_are_declared(call, codes):
     refused = call("score measured.npz --metrics mig").err
-    assert "must hold integers" in refused
+    assert "must contain integers" in refused
     assert "if it is measured, name it in --continuous." in refused
     assert "factor_kinds" not in refused
     printed = call("score measured.npz --metrics mig --continuous 0,1")
@@ -155,8 +155,8 @@ def test_a_file_without_variances_is_scored_but_for_what_needs_them(call, codes)
     np.savez("lean.npz", mean=kept["mean"], factors=kept["factors"], factor_names=kept["factor_names"])
     lean, full = (call(f"score {file} --metrics modularity,mig:chen") for file in ("lean.npz", "codes.npz"))
     assert rows(lean.out)["modularity"] == rows(full.out)["modularity"]
-    assert "Not scored: mig:chen: this variant needs the posterior variances" in lean.out
-    assert "give them as variance" in lean.out
+    assert "Not scored: mig:chen: this variant requires posterior variances" in lean.out
+    assert "pass them as variance" in lean.out
     assert "factors: shape, scale" in lean.out
 
 
@@ -180,7 +180,7 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
         ("score codes.npz --source variance", "no source named 'variance'"),
         ("score codes.npz --json .", "--json must be a file"),
         ("score codes.npz --continuous shap", "no factor named 'shap'.*Did you mean 'shape'"),
-        ("score bad.npz", "must hold 'mean' and 'variance'"),
+        ("score bad.npz", "must contain 'mean' and 'variance'"),
         ("score lean.npz --source sampled", "--source sampled requires the array 'sampled' in lean.npz"),
         ("score flat.npz --metrics mig", r"factors must have shape \(sample, factor\), got \(3,\)"),
         ("score empty", "is not a run folder"),

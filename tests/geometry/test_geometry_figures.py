@@ -77,7 +77,7 @@ def test_sheets_hold_every_image_at_its_place():
 @pytest.mark.usefixtures("unannotated")
 def test_flat_data_and_empty_records_are_refused():
     plane = traverse_plane(curved_model(), np.zeros(3), (0, 1), n_steps=3)
-    with pytest.raises(InputError, match="made of images"):
+    with pytest.raises(InputError, match="requires images"):
         figures.draw_plane(plane)
     for draw in (figures.draw_loss_split, figures.draw_corruptions):
         with pytest.raises(InputError, match="at least one"):

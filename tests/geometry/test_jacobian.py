@@ -86,7 +86,7 @@ def test_a_convolutional_decoder_agrees_with_torch_row_by_row():
 def test_blocks_do_not_change_the_result(monkeypatch):
     model, at = curved_model(), codes(10, 3)
     whole, metric = decoder_jacobian(model, at), decoder_metric(model, at)
-    monkeypatch.setattr(jacobian, "MOST_VALUES", 3 * 7 * 3)  # three codes at a time, and one left over
+    monkeypatch.setattr(jacobian, "MAX_VALUES", 3 * 7 * 3)  # three codes at a time, and one left over
     assert [len(block) for block in jacobian.jacobian_blocks(model, at)] == [3, 3, 3, 1]
     np.testing.assert_allclose(decoder_jacobian(model, at), whole, atol=1e-14)
     np.testing.assert_allclose(decoder_metric(model, at), metric, atol=1e-14)
@@ -154,11 +154,11 @@ def test_decoders_that_cannot_be_looked_at_are_refused():
 @pytest.mark.parametrize(
     ("decoder", "words"),
     [
-        (lambda z: z @ torch.ones(3, 2), r"type torch.float64 \(.* needs codes.astype\(np.float32\)"),
+        (lambda z: z @ torch.ones(3, 2), r"type torch.float64 \(.* requires codes.astype\(np.float32\)"),
         (lambda z: z @ torch.ones(4, 2).double(), r"got an error for codes of shape \(.*, 3\)"),
         (
             lambda z: z.sum(dim=1),
-            r"got shape \(.*; a single value for each needs an axis .* outputs\[:, None\]",
+            r"got shape \(.*; if there is a single value for each code, return outputs\[:, None\]",
         ),
         (lambda z: z.detach().numpy(), "return a tensor .* got ndarray"),
         (lambda z: None, "return a tensor .* got NoneType"),

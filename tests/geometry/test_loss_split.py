@@ -111,4 +111,4 @@ def test_a_large_interaction_has_a_note():
     )
     assert lucky.notes == ()
     large = LossSplit(2.0, deterministic=2.0, stochastic=2.0, interaction=-2.0, **parts)
-    assert "the total is 50% less than its two losses" in large.notes[0]
+    assert "the total is 50% less than the sum of the two losses" in large.notes[0]

@@ -156,8 +156,8 @@ def test_more_latents_than_outputs_are_noted():
         (np.ones((1, 4, 3)), {"types": ["passive"] * 3}, "all 3 latents are passive"),
         (np.ones((1, 4, 3)), {"types": ["active"] * 2}, "each of the 3 latents"),
         (np.ones((1, 4, 3)), {"types": ["active"] * 2 + ["pasive"]}, "Did you mean 'passive'"),
-        (np.ones((1, 4, 3)), {"types": ["active"] * 3, "keep": [0]}, "not both"),
-        (np.ones((1, 4, 3)), {"keep": [0, 0]}, "different latents"),
+        (np.ones((1, 4, 3)), {"types": ["active"] * 3, "keep": [0]}, "both passed"),
+        (np.ones((1, 4, 3)), {"keep": [0, 0]}, "distinct latents"),
         (np.ones((1, 4, 3)), {"keep": [3]}, "from 0 to 2"),
         (np.ones((1, 4, 3)), {"keep": []}, "at least one"),
     ],
@@ -169,7 +169,7 @@ def test_what_has_no_answer_is_refused(J, options, words):
 
 
 def test_a_decoder_that_ignores_its_latents_is_refused():
-    with pytest.raises(InputError, match="does not move with any"):
+    with pytest.raises(InputError, match="does not depend on any"):
         decoder_orthogonality(lambda z: torch.zeros(len(z), 4) + 0 * z.sum(dim=1, keepdim=True), codes(3, 2))
     with pytest.raises(InputError, match="n_points"):
         decoder_orthogonality(curved_model(), codes(3, 3), n_points=0)

@@ -85,7 +85,7 @@ def test_passive_latents_are_removed_and_named_otherwise():
 def test_equal_eigenvalues_are_noted():
     directions = random_rotation(4, 0)
     x = symmetric_points(directions * np.array([9.0, 4.0, 4.0, 0.5]) @ directions.T)
-    assert any("components 1 and 2" in note for note in pca_alignment(directions[:, :2], x).notes)
+    assert any("Components 1 and 2" in note for note in pca_alignment(directions[:, :2], x).notes)
     clear = symmetric_points(directions * EIGENVALUES @ directions.T)
     assert pca_alignment(directions[:, :2], clear).notes == ()
 

@@ -62,7 +62,7 @@ def test_an_observation_is_moved_from_its_own_code_over_the_prior():
     moved = encode(model, x).mean[0].astype(np.float64)
     moved[0] = -2.0
     np.testing.assert_allclose(found[1, 0], decode(model, moved[None])[0], atol=1e-6)
-    with pytest.raises(InputError, match="model of ours"):
+    with pytest.raises(InputError, match="model of this package"):
         traverse_observation(lambda z: z, x[0], (0,))
     with pytest.raises(InputError, match=r"shape \(7,\)"):
         traverse_observation(model, x[0, :5], (0,))
@@ -188,9 +188,9 @@ def test_observations_are_interpolated_from_their_posterior_means():
         (lambda: codes_between(np.zeros(2), np.ones(2), 5, "spherical"), "not 0"),
         (lambda: codes_between(-np.ones(2), np.ones(2), 5, "spherical"), "not opposite"),
         (lambda: codes_between(np.ones(2), np.ones(2), 1), "n_steps"),
-        (lambda: codes_between(np.ones(2), np.ones(3), 5), "codes of one model"),
+        (lambda: codes_between(np.ones(2), np.ones(3), 5), "codes of the same model"),
         (lambda: codes_between(np.ones(2), np.ones(2), 5, "round"), "'linear' or 'spherical'"),
-        (lambda: traverse_plane(curved_model(), np.zeros(3), (1, 1)), "different latents"),
+        (lambda: traverse_plane(curved_model(), np.zeros(3), (1, 1)), "distinct latents"),
         (lambda: traverse_plane(curved_model(), np.zeros(3), (0, 1, 2)), "two latents"),
         (lambda: traverse_plane(curved_model(), np.zeros(3), (0, 1), n_steps=1), "n_steps"),
         (lambda: traverse_plane(curved_model(), np.full(3, np.nan), (0, 1)), "must be finite"),

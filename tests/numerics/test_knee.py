@@ -91,7 +91,7 @@ def test_the_fit_is_the_least_squares_of_a_fine_search():
         found = knee(x, y, level=1.0)
         if abs(found.slopes[1]) >= abs(found.slopes[0]):
             assert found.value is None
-            assert "gets steeper" in found.reason
+            assert "becomes steeper" in found.reason
         else:
             n_knees += 1
             assert found.value is not None
@@ -141,8 +141,8 @@ def test_straight_noise_is_called_a_knee_as_rarely_as_the_level_says():
     [
         (np.full(20, 0.1), "the curve is constant"),
         (0.1 * X + 1e3, "the curve is a straight line"),
-        (broken(X, 8.0, before=-0.1, after=-2.0), "gets steeper at 8, not flatter"),
-        ((X - 1.0) ** 2, "gets steeper"),
+        (broken(X, 8.0, before=-0.1, after=-2.0), "becomes steeper at 8, not flatter"),
+        ((X - 1.0) ** 2, "becomes steeper"),
     ],
 )
 def test_a_curve_without_a_knee_says_why(y, reason):
@@ -171,8 +171,8 @@ def test_the_same_seed_gives_the_same_interval():
         (np.array([1, 1, 2, 3, 4, 5]), np.arange(6.0), "each once, got 5 in 6"),
         (np.arange(6), np.array([1.0, 2, np.nan, 0, 0, 0]), "must be finite"),
         (np.arange(6), np.zeros((2, 3, 6)), r"a table \(seed, point\), got the shape \(2, 3, 6\)"),
-        (np.arange(6), np.zeros((0, 6)), "one curve of 6 points"),
-        ([1, 2, 3, 4, 5, 6], [1.0, 2.0], r"one curve of 6 points, .* got the shape \(2,\)"),
+        (np.arange(6), np.zeros((0, 6)), "a curve of 6 points"),
+        ([1, 2, 3, 4, 5, 6], [1.0, 2.0], r"a curve of 6 points, .* got the shape \(2,\)"),
     ],
 )
 def test_what_cannot_have_a_knee_is_refused_in_words(x, y, message):
@@ -256,7 +256,7 @@ def test_few_curves_have_the_residuals_drawn_anew_with_the_variance_of_the_noise
     y = broken(x, 3.4) + np.random.default_rng(0).normal(scale=0.1, size=(n_seeds, 8))
     found = knee(x, y)
     assert found.value is not None
-    assert "the residuals are drawn anew" in found.reason
+    assert "the residuals are resampled" in found.reason
     design = joined_lines(x, found.value)
     lines = design @ np.linalg.pinv(design) @ y.mean(axis=0)
     residuals = y.mean(axis=0) - lines
@@ -274,7 +274,7 @@ def test_few_curves_have_the_residuals_drawn_anew_with_the_variance_of_the_noise
 def test_enough_curves_are_drawn_anew_themselves(fitted_curves):
     y = noisy(n_seeds=MIN_SEEDS)
     found = knee(X, y)
-    assert f"when {MIN_SEEDS} seeds are drawn anew" in found.reason
+    assert f"when {MIN_SEEDS} seeds are resampled" in found.reason
     # Every mean of three curves with replacement, and no other: 10 of them.
     means = y[list(itertools.combinations_with_replacement(range(MIN_SEEDS), MIN_SEEDS))].mean(axis=1)
     off = np.abs(fitted_curves[-1][:, None] - means).max(axis=-1)

@@ -53,7 +53,7 @@ def test_neighbours_are_those_of_the_full_matrix_of_differences(cloud):
 @pytest.mark.parametrize("width", 10.0 ** -np.arange(1, 6, 0.5))
 def test_spare_candidates_and_large_steps_only_save_time(monkeypatch, width):
     """Without them every error of float32 in the order of two neighbours has to be noticed."""
-    monkeypatch.setattr(_search, "SPARE", 0)
+    monkeypatch.setattr(_search, "N_EXTRA", 0)
     monkeypatch.setattr(_search, "SMALL", 2)  # less than the features of one point
     assert_exact(clusters(width, n_clusters=4, n_features=3))
 
@@ -62,7 +62,7 @@ def test_more_dimensions_than_twice_the_logarithm_of_the_points_are_remarked():
     table = neighbours(np.random.default_rng(0).normal(size=(100, 2)), k=1)
     assert table.too_few_for(4.0) == ()
     (note,) = table.too_few_for(4.01)
-    assert note.startswith("100 points can show about 2 log₁₀ n = 4.0 dimensions")
+    assert note.startswith("At most about 2 log₁₀ n = 4.0 dimensions can be detected with 100 points")
 
 
 @pytest.mark.parametrize(("width", "n_searches"), [(1.0, 1), (1e-4, 2), (1e-9, 2)])
@@ -125,7 +125,7 @@ def test_features_that_never_vary_are_dropped_and_counted():
     table = neighbours(padded, k=4)
     np.testing.assert_array_equal(table.distances, neighbours(x, k=4).distances)
     assert (table.n_constant, table.n_features) == (2, 5)
-    assert "2 of 5 features never vary" in table.notes[0]
+    assert "2 of 5 features are constant" in table.notes[0]
 
 
 @pytest.mark.parametrize("exponent", [-480, 480])
@@ -147,7 +147,7 @@ def test_a_table_holds_all_other_points_at_most():
     x = np.array([[0.0], [1.0], [3.0], [3.0], [7.0]])
     assert neighbours(x, k=3).k == 3
     with pytest.raises(
-        ValueError, match=r"k = 4 neighbours need at least 5 different samples, got 4 \(1 dup"
+        ValueError, match=r"k = 4 neighbours require at least 5 different samples, got 4 \(1 dup"
     ):
         neighbours(x, k=4)
     assert at_most(x, 9).distances.tolist() == [[1, 3, 7], [1, 2, 6], [2, 3, 4], [4, 6, 7]]
@@ -158,19 +158,19 @@ def test_a_table_holds_all_other_points_at_most():
 
 def test_an_estimator_is_given_the_neighbours_that_it_needs():
     x = np.random.default_rng(0).normal(size=(10, 2))
-    assert table_of(x, k=3, least=3).k == 3
+    assert table_of(x, k=3, min_k=3).k == 3
     with pytest.raises(ValueError, match="k must be at least 3 neighbours for this estimator, got 2"):
-        table_of(x, k=2, least=3)
+        table_of(x, k=2, min_k=3)
     table = neighbours(x, k=4)
-    assert table_of(table, k=4, least=1) is table
+    assert table_of(table, k=4, min_k=1) is table
     with pytest.raises(ValueError, match="the table has 4 neighbours, but k = 5"):
-        table_of(table, k=5, least=1)
+        table_of(table, k=5, min_k=1)
 
 
 @pytest.mark.parametrize("k", [True, 2.0, "2"])
 @pytest.mark.usefixtures("unannotated")
 def test_a_number_of_neighbours_is_whole(k):
-    with pytest.raises(ValueError, match="k must be a whole number of neighbours"):
+    with pytest.raises(ValueError, match="k must be an integer number of neighbours"):
         neighbours(np.eye(4), k=k)
     assert neighbours(np.eye(4), k=np.int64(2)).k == 2
 

@@ -11,9 +11,9 @@ from polariscope.numerics.points import LARGEST, NEGLIGIBLE, points_of
 
 def test_three_samples_of_one_feature_are_enough_and_two_are_not():
     assert points_of(np.array([[1.0], [2.0], [4.0]])).values.shape == (3, 1)
-    with pytest.raises(InputError, match="x must have at least 3 samples and a feature"):
+    with pytest.raises(InputError, match="x must have at least 3 samples and 1 feature"):
         points_of(np.array([[1.0], [2.0]]))
-    with pytest.raises(InputError, match=r"x must have at least 3 samples and a feature, got shape \(3, 0\)"):
+    with pytest.raises(InputError, match=r"x must have at least 3 samples and 1 feature, got shape \(3, 0\)"):
         points_of(np.ones((3, 0)))
 
 
@@ -89,7 +89,7 @@ def test_values_whose_squares_overflow_or_vanish_are_refused(size):
 
 @pytest.mark.parametrize("value", [0.0, 3.0])
 def test_samples_that_are_all_the_same_are_refused(value):
-    with pytest.raises(InputError, match="x must vary, but its 4 samples are all the same"):
+    with pytest.raises(InputError, match="x must vary, but its 4 samples are all equal"):
         points_of(np.full((4, 2), value))
 
 

@@ -222,7 +222,7 @@ def test_wrong_settings_are_refused(options: dict, words: str) -> None:
 def test_keeping_a_rate_that_a_point_does_not_have_is_refused_before_training() -> None:
     data = TinyDataset((5,), 30)
     with pytest.raises(
-        InputError, match=r"keep_rate=1.0 weighs a rate.*use posterior='diagonal' or keep_rate=0"
+        InputError, match=r"keep_rate=1.0 is the weight of a rate.*use posterior='diagonal' or keep_rate=0"
     ):
         plan(data, "aae", keep_rate=1.0)
     plan(data, "aae", keep_rate=1.0, posterior="diagonal")

@@ -102,7 +102,7 @@ def test_training_brings_the_rate_to_the_capacity() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"gamma": -1.0}, "gamma must not be negative, got -1.0; 0 leaves the reconstruction alone"),
+        ({"gamma": -1.0}, "gamma must not be negative, got -1.0; with 0 only the reconstruction is left"),
         ({"gamma": float("inf")}, "gamma must be finite, got inf"),
         ({"capacity": -5.0}, "capacity must not be negative, got -5.0; 0 nats is the β-VAE"),
         ({"capacity": float("nan")}, "capacity must be finite, got nan"),

@@ -145,7 +145,7 @@ def test_its_posterior_is_full_unless_said_otherwise_and_another_is_refused() ->
     data = TinyDataset()
     assert isinstance(plan(data, "beta-full", steps=1, batch_size=4).blueprint.posterior, FullPosterior)
     for posterior in ("diagonal", "deterministic"):
-        with pytest.raises(InputError, match=r"beta-full' (needs a posterior with a full|has a rate)"):
+        with pytest.raises(InputError, match=r"beta-full' (requires a posterior with a full|has a rate)"):
             plan(data, "beta-full", posterior=posterior, steps=1, batch_size=4)
     assert plan(data, "beta", posterior="full", steps=1, batch_size=4).objective == BetaObjective()
 

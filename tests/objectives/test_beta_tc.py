@@ -130,7 +130,7 @@ def test_the_exact_estimator_trains_on_data_that_fit_into_a_batch() -> None:
     data = ps.load_dataset("gaussian", n_samples=50)
     with pytest.raises(
         InputError,
-        match=r"needs every sample in the batch, and gaussian has 50, got batch_size=49; use batch_size=50",
+        match=r"requires every sample in the batch, and gaussian has 50, got batch_size=49; use batch_size=50",
     ):
         train(data, "beta-tc", "linear", 3, estimator="exact", batch_size=49, steps=1)
     train(data, "beta-tc", "linear", 3, estimator="exact", batch_size=50, steps=2)

@@ -136,7 +136,7 @@ def test_it_is_refused_without_labels(model):
         match="arrays has no discrete factors or labels to classify; pass integer factors",
     ):
         plan(from_arrays(np.zeros((20, 4))), objective="classifier")
-    with pytest.raises(InputError, match="needs the classes of the factors, and this batch has none"):
+    with pytest.raises(InputError, match="requires the classes of the factors, and this batch has none"):
         ClassifierObjective().terms(Step(model, Batch(batch().x, step=0), torch.Generator(), heads(6)))
 
 

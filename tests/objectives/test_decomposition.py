@@ -189,6 +189,6 @@ def test_the_unbiased_discrepancy_of_single_samples_is_refused_before_training()
 def test_the_inclusive_kl_to_a_conditional_prior_is_refused_before_training() -> None:
     from polariscope.data.rendered.pinwheel import PinwheelDataset
 
-    with pytest.raises(InputError, match=r"needs one prior for all samples.*divergence='mmd'"):
+    with pytest.raises(InputError, match=r"requires the same prior for all samples.*divergence='mmd'"):
         plan(PinwheelDataset(), DecompositionObjective(), n_latents=2, prior="conditional")
     plan(PinwheelDataset(), DecompositionObjective(divergence="mmd"), n_latents=2, prior="conditional")

@@ -157,7 +157,7 @@ def test_training_dip_i_decorrelates_the_means() -> None:
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
 def test_a_weight_of_the_wrong_sign_is_refused(kind, name: str, value: float) -> None:
     with pytest.raises(
-        InputError, match=rf"{name} must (not be negative|be finite), got {value}; 0 leaves the penalty out"
+        InputError, match=rf"{name} must (not be negative|be finite), got {value}; 0 removes the penalty"
     ):
         kind(**{name: value})
 
@@ -184,6 +184,6 @@ def test_the_diagonal_weight_follows_the_other_unless_given_and_is_recorded(name
 @pytest.mark.parametrize("name", ["dip-i", "dip-ii"])
 def test_one_sample_per_batch_is_refused(name: str) -> None:
     with pytest.raises(
-        InputError, match="batch_size must be at least 2, got 1: the covariance is taken over"
+        InputError, match="batch_size must be at least 2, got 1: the covariance is computed over"
     ):
         train(ps.load_dataset("gaussian", n_samples=50), name, "linear", 3, batch_size=1, steps=1)

@@ -85,7 +85,10 @@ def test_the_gradient_of_the_discrepancy_alone_is_right(kernel: Kernel, model: M
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"alpha": 1.5}, "alpha must be at most 1, got 1.5: the rate's weight would be -0.5, a reward"),
+        (
+            {"alpha": 1.5},
+            "alpha must be at most 1, got 1.5: the rate's weight would be -0.5, so the loss",
+        ),
         (
             {"alpha": 0.25, "lambda_aggregate": 0.5},
             "lambda_aggregate must be at least 1 - alpha = 0.75, got 0.5",

@@ -149,7 +149,7 @@ def test_it_is_refused_without_auxiliary_data_and_without_a_conditional_prior():
     ):
         plan(from_arrays(np.zeros((20, 4))), objective="ivae")
     with pytest.raises(
-        InputError, match=r"with another it is the VAE. Use prior='conditional', or objective='vae'"
+        InputError, match=r"with another prior it is the VAE. Use prior='conditional', or objective='vae'"
     ):
         plan(load_dataset("sprites", image_size=16), objective="ivae", prior="isotropic")
 

@@ -181,7 +181,7 @@ def test_it_is_refused_where_there_are_no_pairs_or_no_entropy_per_latent(model):
     sprites = load_dataset("sprites", image_size=16)
     with pytest.raises(InputError, match="use posterior='diagonal'"):
         plan(sprites, objective="slow", posterior="full")
-    with pytest.raises(InputError, match="objective 'slow' has no use for the auxiliary variable"):
+    with pytest.raises(InputError, match="objective 'slow' does not support the auxiliary variable"):
         plan(sprites, objective="slow", prior="conditional")
     with pytest.raises(InputError, match="compares pairs, and this batch has none"):
         SlowObjective().terms(Step(model, Batch(normal(8, 5, seed=1), step=0), torch.Generator()))

@@ -51,7 +51,7 @@ def test_data_beside_a_representation_and_a_model_without_are_refused(data: Any)
         ps.diagnose(ps.encode(encoder, data), data=data)
     with pytest.raises(InputError, match="data must be given"):
         ps.score(ps.wrap(encoder))
-    with pytest.raises(InputError, match="diagnose needs mean and variance"):
+    with pytest.raises(InputError, match="diagnose requires mean and variance"):
         ps.diagnose()
 
 

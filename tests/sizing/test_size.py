@@ -381,8 +381,8 @@ def test_values_of_the_wrong_type_are_refused_in_words(forks: Forks) -> None:
     done = forks.run(WRONG_TYPES)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "k must be a whole number of neighbours, got 5.5.",
-        "k must be a whole number of neighbours, got 'automatic'.",
+        "k must be an integer number of neighbours, got 5.5.",
+        "k must be an integer number of neighbours, got 'automatic'.",
         "option learning_rate of the search must be a number, above 0, or none, got 'a'.",
         "learning_rate must be positive, got -1.0 (the search).",
         "method must be one name, got ['id']; compare_sizes asks several.",

@@ -314,4 +314,4 @@ def test_the_terminal_says_that_it_stopped_early(
     flags += " --log-every 5 --validate-every 10 --steps 2000 --patience 3"
     assert main(["train", "gaussian", *flags.split(), "--out", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
-    assert f"Training stopped early; the model is that of step {folder.finished_steps}, " in printed
+    assert f"Training stopped early; the model is from step {folder.finished_steps}, " in printed

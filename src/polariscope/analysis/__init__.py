@@ -1,1 +1,1 @@
-"""What arrays can tell: the representation, its regime, metrics, similarity, dimension. Never a network."""
+"""Analysis of arrays, without networks: representations, their regime, metrics, similarity and dimension."""

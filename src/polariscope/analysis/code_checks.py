@@ -1,4 +1,4 @@
-"""Codes, variances and factors as metrics take them, or what is wrong with them."""
+"""Checks of codes, variances and factors before they are passed to metrics."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from polariscope.core.errors import Argument, Either, InputError, check_word
 from polariscope.core.types import ArrayInput, FactorsLike
 
 EXACT = 2.0**53
-"""Integers beyond this are no longer apart as floats."""
+"""Limit beyond which neighbouring integers are equal as floats."""
 LARGEST = 1e100
-"""Codes beyond this, or all below its inverse, overflow or vanish when they are squared."""
+"""Limit beyond which squares of codes overflow; below its inverse they underflow."""
 
-# Remedies in Python's words; the command line puts its own in their place.
+# Remedies for Python; the command line substitutes its own.
 DECLARE = Either(
-    "declare it in factor_kinds, where 'continuous' is a measured factor",
+    "declare it in factor_kinds ('continuous' is a measured factor)",
     ("name it in ", Argument("continuous")),
 )
-GIVE_VARIANCE = "give them as variance, an array (sample, latent) of σ²"
+GIVE_VARIANCE = "pass them as variance, an array (sample, latent) of σ²"
 
 
 def is_integral(column: np.ndarray) -> bool:
-    """Whether all values are whole numbers."""
+    """Return True if all values are integers."""
     return bool((np.floor(column) == column).all())
 
 
 def check_codes(codes: ArrayInput, name: str) -> Float[np.ndarray, "sample latent"]:
-    """Codes as float64, (sample, latent), finite, at least two samples."""
+    """Return codes as float64 (sample, latent), after checking that they are finite and have at least two samples."""
     array = _as_floats(codes, name)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(name, "have shape (sample, latent)", got=array.shape, remedy="a column per latent")
+        raise InputError(name, "have shape (sample, latent)", got=array.shape, remedy="one column per latent")
     if len(array) < 2:
         raise InputError(name, "have at least 2 samples", got=len(array), remedy="encode more")
     largest = np.abs(array).max()
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise InputError(
             name,
-            "be of a size whose square is a number",
+            f"have values whose squares neither overflow nor underflow ({1 / LARGEST:g} to {LARGEST:g})",
             got=f"values up to {largest:.3g}",
             remedy="rescale them",
         )
@@ -72,8 +72,8 @@ def check_variance(
 
 
 def check_factors(factors: FactorsLike, n_samples: int) -> Float[np.ndarray, "sample factor"]:
-    """Factors as float64, (sample, factor), finite, a row for each sample."""
-    array = _as_floats(factors, "factors", "these are the data's own: drop such samples or fill them in")
+    """Return factors as float64 (sample, factor), after checking that they are finite with a row for each sample."""
+    array = _as_floats(factors, "factors", "the data contain them: drop such samples or fill in the values")
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(
             "factors",
@@ -86,15 +86,15 @@ def check_factors(factors: FactorsLike, n_samples: int) -> Float[np.ndarray, "sa
             "codes and factors",
             "have a row for each sample",
             got=f"{n_samples} and {len(array)} rows",
-            remedy="take the factors of the samples that were encoded",
+            remedy="pass the factors of the encoded samples",
         )
     return array
 
 
 def check_types(types: Sequence[str], n_latents: int) -> tuple[VariableType, ...]:
-    """The type of each latent."""
+    """Return the types, after checking that there is a valid one for each latent."""
     if len(types) != n_latents:
-        raise InputError("types", f"name each of the {n_latents} latents", got=len(types))
+        raise InputError("types", f"have one entry for each of the {n_latents} latents", got=len(types))
     for word in types:
         check_word("variable type", word, TYPES)
     return cast(tuple[VariableType, ...], tuple(types))
@@ -102,12 +102,14 @@ def check_types(types: Sequence[str], n_latents: int) -> tuple[VariableType, ...
 
 def check_names(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
     if names and len(names) != n_factors:
-        raise InputError("factor_names", f"name each of the {n_factors} factors", got=f"{len(names)} names")
+        raise InputError(
+            "factor_names", f"have a name for each of the {n_factors} factors", got=f"{len(names)} names"
+        )
     return named(names, n_factors)
 
 
 def named(names: Sequence[str], n_factors: int) -> tuple[str, ...]:
-    """The factors' names, or their numbers where they have none."""
+    """Return the names of the factors, or their numbers if they have no names."""
     return tuple(names) or tuple(map(str, range(n_factors)))
 
 
@@ -118,19 +120,19 @@ def check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKind
     if not set(kinds) <= set(get_args(FactorKind)) or len(kinds) != n_factors:
         raise InputError(
             "factor_kinds",
-            (f"say {' or '.join(map(repr, get_args(FactorKind)))} for each of the {n_factors} factors"),
+            f"be {' or '.join(map(repr, get_args(FactorKind)))} for each of the {n_factors} factors",
             got=f"{kinds!r}",
         )
     return cast(tuple[FactorKind, ...], tuple(kinds))
 
 
-def _as_floats(value: Any, name: str, remedy: str = "the model may have diverged") -> np.ndarray:
+def _as_floats(value: Any, name: str, remedy: str = "the model might have diverged") -> np.ndarray:
     numbers = real_numbers(value, name)
     array = numbers.astype(np.float64)
     if numbers.dtype.kind in "iu" and array.size and np.abs(array).max() >= EXACT:
         raise InputError(
             name,
-            "be below 2⁵³, beyond which whole numbers merge",
+            "be below 2⁵³, because larger integers are not exact as floats",
             got=numbers.max(),
             remedy="number them from 0",
         )

@@ -14,13 +14,12 @@ from polariscope.core.errors import InputError
 
 
 def load_codes(path: str | Path, seed: int = 0) -> Representation:
-    """A representation from an npz file of another library.
+    """Read a representation from an npz file of another library.
 
-    Arrays: ``mean`` and ``variance`` (or ``log_variance``), ``(sample, latent)``; if there is no ``sampled``, it
-    is drawn with ``seed``. Also read if present: ``factors``, ``factor_names``, ``factor_kinds``, ``ids``,
-    ``prior_mean``, ``prior_variance``, ``rate``, ``indices`` and, where latents are correlated given x, ``covariance``
-    (then ``sampled`` must be there).
-    Objects are refused: loading never runs code from the file.
+    The file contains ``mean`` and ``variance`` (or ``log_variance``), both ``(sample, latent)``. If ``sampled`` is
+    missing, it is drawn with ``seed``. Optional arrays are ``factors``, ``factor_names``, ``factor_kinds``, ``ids``,
+    ``prior_mean``, ``prior_variance``, ``rate``, ``indices`` and, if latents are correlated given x, ``covariance``,
+    which requires ``sampled``. Pickled objects raise an error, so loading never runs code from the file.
     """
     arrays = files.read_arrays(Path(path))
     return codes_from_arrays(arrays, seed, where=str(path))
@@ -29,20 +28,20 @@ def load_codes(path: str | Path, seed: int = 0) -> Representation:
 def codes_from_arrays(
     arrays: dict[str, np.ndarray], seed: int = 0, where: str = "the arrays"
 ) -> Representation:
-    """A representation from named arrays, as :func:`load_codes` reads them."""
+    """Return a representation from named arrays, as :func:`load_codes` reads them."""
     known = {"mean", "variance", "log_variance", *ARRAYS, "factor_names", "factor_kinds", "ids"}
     if "mean" not in arrays or not {"variance", "log_variance"} & set(arrays):
         listed = ", ".join(sorted(arrays)) or "nothing"
-        raise InputError(where, "hold 'mean' and 'variance' (or 'log_variance')", got=listed)
+        raise InputError(where, "contain 'mean' and 'variance' (or 'log_variance')", got=listed)
     if {"variance", "log_variance"} <= set(arrays):
         raise InputError(
-            problem=f"{where} hold both 'variance' and 'log_variance'", remedy="keep one of them"
+            problem=f"'variance' and 'log_variance' are both in {where}", remedy="remove one of them"
         )
     unknown_names = sorted(set(arrays) - known)
     if unknown_names:
         raise InputError(
-            problem=f"{where} hold {unknown_names[0]!r}, which is not read",
-            remedy=f"known are {', '.join(sorted(known))}",
+            problem=f"unknown array {unknown_names[0]!r} in {where}",
+            remedy=f"known arrays are {', '.join(sorted(known))}",
         )
     fields: dict[str, Any] = {}
     numbers = (
@@ -64,15 +63,16 @@ def codes_from_arrays(
         log_variance = fields.pop("log_variance")
         if log_variance.size and np.max(log_variance) > 60:
             raise InputError(
-                problem=f"the log-variance reaches {np.max(log_variance):.3g}, a variance beyond all scale",
-                remedy="was it a variance?",
+                problem=f"log_variance is up to {np.max(log_variance):.3g}, which is implausibly large",
+                remedy="if it is a variance, name it 'variance'",
             )
         fields["variance"] = np.exp(log_variance)
+    # Validate before drawing: a negative variance has no root.
     probe = Representation(fields["mean"], fields["variance"], fields.get("sampled", fields["mean"]))
     if "sampled" not in fields:
         if "covariance" in fields:
             raise InputError(
-                problem=f"{where} hold 'covariance' without 'sampled'",
+                problem=f"'covariance' is in {where} without 'sampled'",
                 remedy="draw z ~ N(mean, covariance) and add it",
             )
         fields["sampled"] = draw_sampled(probe.mean, probe.variance, seed)

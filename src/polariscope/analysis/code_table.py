@@ -1,4 +1,4 @@
-"""What a metric of one model starts from: checked arrays, and what several metrics derive from them, once."""
+"""Checked arrays of one model, and intermediate results that several metrics share."""
 
 from __future__ import annotations
 
@@ -27,43 +27,44 @@ from polariscope.core.seeds import generator
 from polariscope.core.types import ArrayInput, FactorsLike
 from polariscope.numerics.information import N_BINS, discretise, entropy, information
 
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 N_BOOTSTRAP = 200
 N_PERMUTATIONS = 10
 
 
-def _kept(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concatenate[Any, Given], Answer]:
-    """Keep a method's answers with the object, for each of its arguments."""
+def _cached(
+    method: Callable[Concatenate[Any, Arguments], Result],
+) -> Callable[Concatenate[Any, Arguments], Result]:
+    """Cache a method's results on the object, for each combination of arguments."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
-    def lookup(self: Any, *arguments: Given.args, **options: Given.kwargs) -> Answer:
+    def lookup(self: Any, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
         bound = signature.bind(self, *arguments, **options)
         bound.apply_defaults()
         key = (method.__name__, *list(bound.arguments.values())[1:])
-        if key not in self._answers:
-            self._answers[key] = method(self, *arguments, **options)
-        return self._answers[key]
+        if key not in self._cache:
+            self._cache[key] = method(self, *arguments, **options)
+        return self._cache[key]
 
     return lookup
 
 
 class Table:
-    """A row for each sample: codes, factors, variances; and what is derived from them. Every method keeps its answer.
+    """Codes, factors and variances with a row for each sample, and cached results derived from them.
 
-    Methods with random choices draw them from streams of ``seed``, so a score does not depend on what was computed
-    before.
+    Each random choice has its own stream derived from ``seed``, so a score does not depend on earlier computations.
 
-    :param codes: ``(sample, latent)``, real numbers.
-    :param factors: (default None) ``(sample, factor)``, classes as integers or measured values.
+    :param codes: real numbers, ``(sample, latent)``.
+    :param factors: (default None) classes as integers, or measured values, ``(sample, factor)``.
     :param variance: (default None) posterior variances σ², shaped like the codes.
     :param types: (default None) type of each latent: active, mixed or passive.
     :param factor_names: (default: their numbers) a name for each factor.
-    :param factor_kinds: (default: all categorical) the kind of each factor; a measured one must be declared.
+    :param factor_kinds: (default: all categorical) kind of each factor; measured factors must be declared.
     :param seed: (default 0) seed of every random choice.
-    :param source: (default "mean") which codes these are, "mean" or "sampled".
-    :param prior_is_standard: (default True) whether the model's prior is N(0, I).
+    :param source: (default "mean") origin of the codes, "mean" or "sampled".
+    :param prior_is_standard: (default True) True if the model's prior is N(0, I).
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Table:
         prior_is_standard: bool = True,
     ) -> None:
         self.seed, self.source, self.prior_is_standard = seed, source, prior_is_standard
-        self._answers: dict[Any, Any] = {}
+        self._cache: dict[Any, Any] = {}
         self.codes: Float[np.ndarray, "sample latent"] = check_codes(codes, "codes")
         self._variance = None if variance is None else check_variance(variance, self.codes)
         self._types = None if types is None else check_types(types, self.n_latents)
@@ -105,10 +106,10 @@ class Table:
 
     @property
     def factors(self) -> Float[np.ndarray, "sample factor"]:
-        """The factors' values as given, as floats."""
+        """Values of the factors as floats."""
         if self._factors is None:
             raise InputError(
-                problem="this metric needs factors", remedy="give an array (sample, factor) of classes"
+                problem="this metric requires factors", remedy="pass an array (sample, factor) of classes"
             )
         return self._factors
 
@@ -116,19 +117,19 @@ class Table:
     def variance(self) -> Float[np.ndarray, "sample latent"]:
         """Posterior variance of each code."""
         if self._variance is None:
-            raise InputError(problem="this variant needs the posterior variances", remedy=GIVE_VARIANCE)
+            raise InputError(problem="this variant requires posterior variances", remedy=GIVE_VARIANCE)
         return self._variance
 
     @functools.cached_property
     def types(self) -> tuple[VariableType, ...] | None:
-        """Type of each latent, as given or from the variances for a prior N(0, 1); None without either."""
+        """Type of each latent, as passed or from the variances for a prior N(0, 1); None without either."""
         if self._types is not None or self._variance is None:
             return self._types
         return tuple(classify(self._variance.mean(axis=0), self._variance.var(axis=0)))
 
     @functools.cached_property
     def constant(self) -> Bool[np.ndarray, " latent"]:
-        """Latents that never vary."""
+        """True for latents that are constant."""
         return np.ptp(self.codes, axis=0) == 0
 
     @functools.cached_property
@@ -139,16 +140,16 @@ class Table:
 
     @functools.cached_property
     def classes(self) -> Int[np.ndarray, "sample factor"]:
-        """Factors as classes 0, 1, …; measured ones in 20 equal-width bins. All classes occur."""
+        """Factors as classes 0, 1, …, with measured ones in 20 equal-width bins. All classes occur."""
         columns = [
             _numbered(column if is_integral(column) else discretise(column[:, None])[:, 0])
             for column in self.factors.T
         ]
         return np.stack(columns, axis=1)
 
-    @_kept
+    @_cached
     def angles(self, factor: int) -> Float[np.ndarray, " sample"]:
-        """A cyclic factor as angles 2πw/n: w counts from the least value that occurs, n up to the largest."""
+        """Return a cyclic factor as angles 2πw/n, with w counted from the smallest observed value and n the range."""
         steps = self.factors[:, factor] - self.factors[:, factor].min()
         return 2 * np.pi * steps / (steps.max() + 1)
 
@@ -157,9 +158,9 @@ class Table:
         """Number of observed classes of each factor."""
         return tuple((self.classes.max(axis=0) + 1).tolist())
 
-    @_kept
+    @_cached
     def discretised(self, bins: int = N_BINS) -> Int[np.ndarray, "sample latent"]:
-        """Bin of each code: equal-width bins over each latent's own range."""
+        """Return the bin of each code, with equal-width bins over the range of each latent."""
         return discretise(self.codes, bins)
 
     @functools.cached_property
@@ -167,48 +168,48 @@ class Table:
         """H(w_k) in nats."""
         return np.array([entropy(np.bincount(column)) for column in self.classes.T])
 
-    @_kept
+    @_cached
     def mi_table(self, bins: int = N_BINS) -> Float[np.ndarray, "latent factor"]:
-        """Plug-in mutual information I(z_j, w_k) in nats of the binned codes with the factors."""
+        """Return the plug-in mutual information I(z_j, w_k) of the binned codes with the factors, in nats."""
         return information(self.discretised(bins), self.classes)[0]
 
-    @_kept
+    @_cached
     def mi_replicates(
         self, bins: int = N_BINS
     ) -> tuple[Float[np.ndarray, "replicate latent factor"], Float[np.ndarray, "replicate factor"]]:
-        """:meth:`mi_table` and the factors' entropies in each bootstrap resample."""
+        """Return :meth:`mi_table` and the factors' entropies in each bootstrap resample."""
         tables, entropies = information(self.discretised(bins), self.classes, self.resamples)
         return tables.reshape(-1, self.n_latents, self.n_factors), entropies.reshape(-1, self.n_factors)
 
-    @_kept
+    @_cached
     def mi_permuted(self, bins: int = N_BINS) -> Float[np.ndarray, "permutation latent factor"]:
-        """:meth:`mi_table` with the rows of the codes shuffled, so nothing is known of the factors."""
+        """Return :meth:`mi_table` of shuffled codes, which carry no information about the factors."""
         binned = self.discretised(bins)
         return np.stack([information(binned[order], self.classes)[0] for order in self.permutations])
 
     @functools.cached_property
     def resamples(self) -> UInt[np.ndarray, "replicate sample"]:
-        """How often each sample occurs in each bootstrap resample."""
+        """Count of each sample in each bootstrap resample."""
         draw = generator(self.seed, "metrics", "bootstrap")
         n = self.n_samples
         counts = [np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(N_BOOTSTRAP)]
-        return np.stack(counts).astype(np.uint8)  # 256 times the same sample: never, by 1/256!
+        return np.stack(counts).astype(np.uint8)  # a count of 256 has a probability of about 1/256!
 
     @functools.cached_property
     def permutations(self) -> Int[np.ndarray, "permutation sample"]:
-        """Orders of the samples; codes in another order than the factors know nothing of them."""
+        """Permutations of the samples, which make codes independent of the factors."""
         draw = generator(self.seed, "metrics", "permutation")
         return np.stack([draw.permutation(self.n_samples) for _ in range(N_PERMUTATIONS)])
 
-    @_kept
+    @_cached
     def permuted(self, index: int = 0) -> Table:
-        """The same samples with the rows of the codes shuffled: scored, it gives the chance level."""
+        """Return a table with the rows of the codes shuffled; its score is the chance level."""
         order = self.permutations[index]
         variance = None if self._variance is None else self._variance[order]
         return self._like(self.codes[order], self.factors, variance)
 
     def at(self, rows: Int[np.ndarray, " row"]) -> Table:
-        """Some of the samples."""
+        """Return a table of some of the samples."""
         variance = None if self._variance is None else self._variance[rows]
         return self._like(self.codes[rows], self.factors[rows], variance)
 
@@ -222,16 +223,16 @@ class Table:
             seed=self.seed,
         )
 
-    @_kept
+    @_cached
     def split(self, fraction: float = 2 / 3) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
-        """Samples to train on (this fraction) and to test on, at random; at least one of each."""
+        """Split the samples at random into training (this fraction) and test samples, at least one of each."""
         order = generator(self.seed, "metrics", "split").permutation(self.n_samples)
         n_train = min(max(1, round(fraction * self.n_samples)), self.n_samples - 1)
         return np.sort(order[:n_train]), np.sort(order[n_train:])
 
     @functools.cached_property
     def grid_notes(self) -> tuple[str, ...]:
-        """What a reader should know of the factors: measured ones, unobserved combinations, dependence."""
+        """Notes about measured factors, unobserved combinations and dependence between factors."""
         return tuple(self._grid_notes())
 
     def _grid_notes(self) -> Iterable[str]:
@@ -241,25 +242,26 @@ class Table:
             if not is_integral(column)
         ]
         if measured:
-            yield f"Measured factors in {N_BINS} equal-width bins wherever classes are needed: {', '.join(measured)}."
+            yield f"Metrics of classes put measured factors in {N_BINS} equal-width bins: {', '.join(measured)}."
         n_cells = float(np.prod(np.array(self.n_classes, dtype=np.float64)))
         draw = generator(self.seed, "metrics", "grid")
-        apart = np.stack([draw.permutation(column) for column in self.classes.T], axis=1)
-        observed, expected = (len(np.unique(rows, axis=0)) for rows in (self.classes, apart))
+        # Shuffled columns show how many combinations independent factors would have with as many samples.
+        independent = np.stack([draw.permutation(column) for column in self.classes.T], axis=1)
+        observed, expected = (len(np.unique(rows, axis=0)) for rows in (self.classes, independent))
         if observed < 0.9 * expected:
             yield (
-                f"Only {observed} of the {n_cells:.0f} combinations of factors occur, where about {expected} would if "
-                "each factor varied on its own; the score is about those that do."
+                f"Only {observed} of the {n_cells:.0f} combinations of factors occur; about {expected} would if the "
+                "factors were independent. The score describes the observed combinations."
             )
         pairs = self._dependent_pairs()
         if pairs:
             yield (
-                f"Factors depend on each other in these samples ({', '.join(pairs)}): a latent that codes one "
-                "says something of the other, so a gap or a ratio of informations is smaller."
+                f"Factors depend on each other in these samples ({', '.join(pairs)}): a latent that encodes one is "
+                "informative about the other, which lowers gaps and ratios of mutual information."
             )
 
     def _dependent_pairs(self) -> list[str]:
-        """Pairs of factors whose normalised information is over 5 % and beyond chance."""
+        """Return the pairs of factors whose normalised information exceeds 5 % and the chance level."""
         from scipy.special import chdtri
 
         table, _ = information(self.classes, self.classes)
@@ -267,7 +269,7 @@ class Table:
         for i in range(self.n_factors):
             for j in range(i):
                 freedom = (self.n_classes[i] - 1) * (self.n_classes[j] - 1)
-                # 2n I is χ² distributed when the factors are independent (the G test).
+                # 2n I is χ² distributed if the factors are independent (the G test).
                 beyond = 2 * self.n_samples * table[i, j] > chdtri(freedom, 0.001)
                 excess = table[i, j] - freedom / (2 * self.n_samples)
                 if beyond and excess > 0.05 * min(self.factor_entropies[i], self.factor_entropies[j]):
@@ -290,7 +292,7 @@ class Table:
             if not is_integral(column):
                 raise InputError(
                     f"factor {name!r}",
-                    "hold integers (classes)",
+                    "contain integers (classes)",
                     got=f"{column[column % 1 != 0][0]:g}",
                     remedy=f"it is declared {kind}, which is for classes; a measured factor is 'continuous'"
                     if self._are_kinds_declared
@@ -299,9 +301,9 @@ class Table:
             if 2 * len(values) > len(column):
                 raise InputError(
                     problem=f"factor {name!r} has {len(values)} classes in {len(column)} samples",
-                    remedy="at least 2 samples a class are needed: draw more"
+                    remedy="at least 2 samples per class are required: draw more"
                     if self._are_kinds_declared
-                    else ("at least 2 samples a class are needed: draw more, or ", DECLARE),
+                    else ("at least 2 samples per class are required: draw more, or ", DECLARE),
                 )
 
 
@@ -310,18 +312,19 @@ def correlations(
     y: Float[np.ndarray, "sample factor"],
     weights: UInt[np.ndarray, "replicate sample"],
 ) -> Float[np.ndarray, "replicate latent factor"]:
-    """Pearson correlation of each column of ``x`` with each of ``y``, for each row of sample weights.
+    """Return the Pearson correlation of each column of ``x`` with each of ``y``, for each row of sample weights.
 
-    A column that does not vary has correlation 0 with every other.
+    A constant column has correlation 0 with every other.
     """
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     shares = weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
     products = (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)
+    # Both were centred over all samples, so the differences below lose no digits.
     mean_x, mean_y = shares @ x, shares @ y
     covariance = (shares @ products).reshape(-1, x.shape[1], y.shape[1])
     covariance -= mean_x[:, :, None] * mean_y[:, None, :]
     of_x, of_y = (shares @ (z * z) - (shares @ z) ** 2 for z in (x, y))
-    # Beyond rounding: a resample of few samples may hold a single value of a column.
+    # A resample of few samples can contain a single value of a column; its variance is then only rounding error.
     varies_x, varies_y = (v > 1e-12 * (z * z).mean(axis=0) for v, z in ((of_x, x), (of_y, y)))
     scale = np.sqrt(np.maximum(of_x, 0)[:, :, None] * np.maximum(of_y, 0)[:, None, :])
     defined = varies_x[:, :, None] & varies_y[:, None, :]
@@ -329,20 +332,22 @@ def correlations(
 
 
 def gap(scores: Float[np.ndarray, "*replicate latent factor"]) -> Float[np.ndarray, "*replicate factor"]:
-    """Best minus second-best latent of each factor.
+    """Return the difference between the best and the second-best latent of each factor.
 
     >>> gap(np.array([[0.9, 0.1], [0.2, 0.5], [0.4, 0.5]]))
     array([0.5, 0. ])
     """
     if scores.shape[-2] < 2:
-        raise InputError(problem="a gap between latents needs at least 2 of them", got="1")
+        raise InputError(problem="a gap between latents requires at least 2 latents", got="1")
     ordered = np.sort(scores, axis=-2)
     return ordered[..., -1, :] - ordered[..., -2, :]
 
 
 def _numbered(column: Shaped[np.ndarray, " sample"]) -> Int[np.ndarray, " sample"]:
-    """The values that occur, numbered from 0 in increasing order."""
+    """Number the values that occur from 0 in increasing order."""
     if np.ptp(column) > 10 * len(column):
         return np.unique(column, return_inverse=True)[1]
     offsets = (column - column.min()).astype(np.int64)
-    return (np.cumsum(np.bincount(offsets) > 0) - 1)[offsets]  # no sorting: they are few
+    return (np.cumsum(np.bincount(offsets) > 0) - 1)[
+        offsets
+    ]  # faster than sorting, because the range is small

@@ -1,4 +1,4 @@
-"""The state of a training, computed from its log: converged, still learning, overfitting, …"""
+"""State of a training, computed from its log: converged, still learning, overfitting, …"""
 
 from __future__ import annotations
 
@@ -16,60 +16,60 @@ if TYPE_CHECKING:
     from polariscope.numerics.trends import Trend
 
 LogLine = Mapping[str, Any]
-"""A line of the log of a training, by name."""
+"""A line of a training log: values by name."""
 StateCode = Literal["converged", "still-learning", "overfitting", "diverged", "stopped-early", "unknown"]
 FEW_LINES = 20
-"""Lines of the log below which only a clear fall is judged: the noise of fewer cannot be told from a trend."""
+"""Number of lines below which only a clear fall is judged, because a trend cannot be distinguished from noise."""
 NATS, SHARE, CAP = 0.5, 0.01, 0.05
-"""A gain counts from 0.5 nats, or 5 % of the loss gained so far if that is less, and at least 1 % of it."""
+"""Minimum gain that counts: 0.5 nats, or 5 % of the loss gained so far if that is less, but at least 1 % of it."""
 FULL_RATE = 0.5
-"""Share of the largest learning rate below which the decay of a schedule, not convergence, stops the loss."""
+"""Share of the largest learning rate below which the loss stops falling because of the schedule."""
 SURE = 0.99
-"""Confidence of a rise of the held-out loss."""
+"""Confidence level of a rise of the held-out loss."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingState(AbstractRecord):
-    """What the log shows about the end of a training."""
+    """State of a training at its end, computed from the log."""
 
     code: StateCode = "unknown"
     step: int = 0
     """Last step of the log."""
     since: int | None = None
-    """Overfitting: step of the lowest held-out loss. Stopped early: the step of the model. Diverged: the step at which
-    the loss was not finite; None if it only rises."""
+    """Overfitting: step of the lowest held-out loss. Stopped early: step of the model. Diverged: step at which the loss
+    was not finite, or None if it only rises."""
     gain: float | None = None
-    """Expected fall of the loss, in nats, from training as many steps again."""
+    """Expected decrease of the loss, in nats, if the number of steps is doubled."""
     gain_limit: float | None = None
     """Upper 95 % limit of that gain."""
     tolerance: float | None = None
-    """Gain in nats from which the training counts as still learning."""
+    """Gain in nats above which the training counts as still learning."""
     moves: tuple[int, ...] = ()
-    """Latents whose information crosses the threshold of use if their trend continues."""
+    """Latents whose information crosses the threshold of use if its trend continues."""
     judged_until: int | None = None
-    """Last step that was judged, if the learning rate decays to 0 after it."""
+    """Last step that was judged, if the learning rate decays after it."""
     ramp_until: int | None = None
     """End of the objective's schedule, if training ended before it."""
     rate_weight: float | None = None
     """Weight of the rate (β) at the end; None if the objective has no rate or there is no log."""
     in_use_until: int | None = None
-    """Last step at which the information of a latent exceeded the threshold of use; None if none ever did."""
+    """Last step at which the information of a latent exceeded the threshold of use; None if it never did."""
     lowest_at: int | None = None
-    """Step of the lowest held-out loss, if that was not the last validation: longer training may overfit."""
+    """Step of the lowest held-out loss, if that was not the last validation: longer training might overfit."""
     noise_share: float | None = None
-    """Fixed variance of the decoder over the mean variance of the features; None if it is learned or not known."""
+    """Fixed variance of the decoder divided by the mean variance of the features; None if it is learned or unknown."""
 
     @property
     def allows_advice(self) -> bool:
-        """Whether advice about the number of latents can be given: not of a model that may still be learning.
+        """If True, advice about the number of latents can be given: training is neither unfinished nor diverged.
 
-        A model without a log, from elsewhere, gets advice; one whose log is too short does not.
+        A model from another library, which has no log, gets advice. A model whose log is too short does not.
         """
         return self.code not in ("still-learning", "diverged") and not (self.code == "unknown" and self.step)
 
     @property
     def more_steps(self) -> int:
-        """Number of further steps to try: as many again, or until the objective's schedule has ended twice."""
+        """Number of further steps to try: as many again, or up to twice the length of the objective's schedule."""
         return max(self.step, 2 * (self.ramp_until or 0) - self.step)
 
 
@@ -84,7 +84,7 @@ def training_state(
 ) -> TrainingState:
     r"""Return the state of a training from the lines of its log.
 
-    The gain from as many steps again is extrapolated from the last half of the log in log₂(step), in which learning
+    The gain from doubling the steps is extrapolated from the last half of the log in log₂(step), in which learning
     curves are nearly straight, or slow down (:func:`polariscope.numerics.trends.doubling_gain`). The training is
 
     * *diverged* if a loss is not finite, or if it rises and exceeds that of the first line,
@@ -106,7 +106,7 @@ def training_state(
     :param stopped_at: (default None) step at which early stopping ended the training.
     :param diverged_at: (default None) step at which training was aborted because the loss was not finite; the log has
         no line for it.
-    :param noise_share: (default None) fixed variance of the decoder over the mean variance of the features.
+    :param noise_share: (default None) fixed variance of the decoder divided by the mean variance of the features.
 
     >>> fall = [{"step": 100 * i, "loss": 100 / i} for i in range(1, 41)]
     >>> training_state(fall, threshold=0.05).code
@@ -147,8 +147,10 @@ def _validated(lines: Sequence[LogLine], ramp_until: int) -> list[LogLine]:
 def _judged(
     lines: Sequence[LogLine], threshold: float, ramp_until: int, stopped_at: int | None
 ) -> TrainingState:
-    """Return the state that the losses and the latents of a log show."""
-    from polariscope.numerics.trends import doubling_gain  # data are opened without it
+    """Return the state from the losses and the latents of a log."""
+    from polariscope.numerics.trends import (
+        doubling_gain,
+    )  # scipy is slow to import, and opening data does not need it
 
     last = int(lines[-1]["step"])
     for line in lines:
@@ -167,7 +169,7 @@ def _judged(
     forecast = doubling_gain([line["step"] for line in judged], [line["loss"] for line in judged])
     gained = max(0.0, max(line["loss"] for line in lines) - loss.level)
     tolerance = max(SHARE * gained, min(NATS, CAP * gained))
-    # A ramp can raise the loss, so the first line that is judged is the one to compare with.
+    # A ramp can raise the loss, so compare with the first line after it.
     if loss.limits()[0] > 0 and loss.level > judged[0]["loss"] + NATS:
         return TrainingState("diverged", last)
     if (best := overfitting_since(lines, ramp_until, tolerance)) is not None:
@@ -191,7 +193,8 @@ def _judged(
 def information(line: LogLine) -> list[float]:
     """Return ½ log(1 + Var μ / E σ²) of each latent, in nats, from a line of a log; empty if it has no moments.
 
-    :param line: with ``variance``, the mean posterior variances, and ``std``, the standard deviations of the means.
+    :param line: a line with ``variance``, the mean posterior variances, and ``std``, the standard deviations of the
+        means.
     """
     spreads, variances = line.get("std") or [], line.get("variance") or []
     return [
@@ -208,7 +211,9 @@ def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
     :param lines: lines of a log.
     :param threshold: information in nats from which a latent is in use.
     """
-    from polariscope.numerics.trends import MIN_VALUES  # data are opened without it
+    from polariscope.numerics.trends import (
+        MIN_VALUES,
+    )  # scipy is slow to import, and opening data does not need it
 
     table = np.array([values for line in lines if (values := information(line))])
     if len(table) < max(MIN_VALUES, len(lines)):
@@ -229,8 +234,8 @@ def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
 def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: float = 0.0) -> int | None:
     """Return the step of the lowest held-out loss if the model overfits now; None otherwise.
 
-    The model overfits if the held-out loss rises over the last half of the training, and its excess over the training
-    loss too: if both losses rise alike, the objective itself has changed. With fewer than four validations in that
+    The model overfits if the held-out loss and its excess over the training loss both rise over the last half of the
+    training. (If both losses rise alike, the objective itself has changed.) With fewer than four validations in that
     half, both must rise from each of the last four validations to the next.
 
     :param lines: lines of a log, some of them with ``validation`` and ``weights``.
@@ -262,12 +267,16 @@ def best_step(
     2000
     >>> best_step(list(zip(steps, [13.8, 13.3, 13.1, 13.0, 13.0, 12.9, 12.9, 12.8], training, strict=True)))
 
-    :param losses: as (step, held out, in training), nats per observation.
+    :param losses: (step, held-out loss, training loss) in nats per observation.
     :param tolerance: (default 0) rise of the held-out loss above its minimum, in nats, from which it counts.
-    :param for_state: (default False) judge as the state of a training does: with fewer than four losses in the last
-        half of the steps four ascending ones count as a rise, and losses that rose early and stay high count too.
+    :param for_state: (default False) if True, judge as the state of a training does: with fewer than four losses in the
+        last half of the steps, four ascending ones count as a rise, and losses that rose early and stay high also
+        count.
     """
-    from polariscope.numerics.trends import MIN_VALUES, trend  # data are opened without it
+    from polariscope.numerics.trends import (
+        MIN_VALUES,
+        trend,
+    )  # scipy is slow to import, and opening data does not need it
 
     steps = [step for step, _, _ in losses]
     if len(steps) < MIN_VALUES:
@@ -281,7 +290,7 @@ def best_step(
     if has_few and not for_state:
         return None
     if has_few:
-        # Four values in ascending order: 1 of 24 orders, if they were noise.
+        # Four values of pure noise are in ascending order with probability 1/24.
         rises = all((np.diff(curve[-MIN_VALUES:]) > 0).all() for curve in curves)
     else:
         fits = [trend(steps, curve.tolist()) for curve in curves]
@@ -295,15 +304,13 @@ def best_step(
 def _stays_above(
     steps: Sequence[int], curves: Sequence[Float[np.ndarray, " step"]], best: int, tolerance: float
 ) -> bool:
-    """Return whether the curves are higher in the last half of the steps than next to their lowest value.
+    """Return True if the curves are higher in the last half of the steps than next to their lowest value.
 
-    The lowest value itself was selected for being low, so it is left out: its two neighbours stand for it. The means
-    are compared by the spread within the last half, with 99 % confidence, and must differ by more than the tolerance.
+    The lowest value itself was selected for being low, so its two neighbours are used instead. The means are compared
+    with 99 % confidence, given the spread within the last half, and must differ by more than the tolerance.
 
-    :param steps: of the values.
     :param curves: held-out loss, and its excess over the training loss.
     :param best: index of the lowest held-out loss.
-    :param tolerance: difference that counts, in nats.
     """
     from scipy.special import stdtrit
 
@@ -330,7 +337,10 @@ def _trend(
     lines: Sequence[LogLine], values: Sequence[float], steps: Sequence[int] | None = None
 ) -> Trend | None:
     """Return the trend over the last half of the steps; None if there are too few lines."""
-    from polariscope.numerics.trends import MIN_VALUES, trend  # data are opened without it
+    from polariscope.numerics.trends import (
+        MIN_VALUES,
+        trend,
+    )  # scipy is slow to import, and opening data does not need it
 
     steps = [line["step"] for line in lines] if steps is None else steps
     if sum(step > steps[-1] / 2 for step in steps) < MIN_VALUES:

@@ -1,4 +1,4 @@
-"""The course of a run: what its codes, and its layers, were like at every checkpoint that was kept."""
+"""Course of a run: statistics of its codes and layers at every stored checkpoint."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import pandas
 
 MAX_STEPS = 12
-"""Rows of a printed table; the file has all."""
+"""Maximum number of rows of a printed table; files contain all rows."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Snapshot(AbstractRecord):
-    """What the codes were like at one step."""
+    """Statistics of the codes at one step."""
 
     step: int
     types: tuple[VariableType, ...]
@@ -44,23 +44,23 @@ class Snapshot(AbstractRecord):
     std: Float[np.ndarray, " latent"]
     """std(μ) of each latent."""
     polarisation: Polarisation
-    """Δ_KL and what it is made of."""
+    """Δ_KL and its terms."""
     mean: Dependence
     """Total correlation and averaged mutual information of the mean representation."""
     sampled: Dependence
-    """The same of the sampled representation."""
+    """Total correlation and averaged mutual information of the sampled representation."""
     correlation: Float[np.ndarray, "latent latent"]
     """Correlations of the mean representation."""
 
 
 def snapshot(representation: Representation, step: int, alpha: float = TypeRule.alpha) -> Snapshot:
-    """The numbers of :func:`polariscope.diagnose` that a course follows, without its resampling.
+    """Compute the results of :func:`polariscope.diagnose` that a course includes, without resampling.
 
-    :param representation: the codes of the model at this step.
-    :param step: how long the model was trained.
-    :param alpha: (default: that of ``TypeRule``) tolerance of the rule that names the types.
+    :param representation: codes of the model at this step.
+    :param step: number of training steps.
+    :param alpha: (default 0.1) tolerance of the rule that determines the types.
     """
-    # Here, since a page that shows a course reads the record above and computes nothing.
+    # Imported here, because pages that show a course only read the record above.
     from polariscope.analysis.regime.criteria import polarisation
     from polariscope.analysis.regime.latent_types import moments, types_of
     from polariscope.analysis.regime.posterior import relative_posterior
@@ -101,60 +101,60 @@ def _dependence(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LayerSimilarity(AbstractRecord):
-    """Each layer at each step with the layer of the same name of one model."""
+    """Similarity of each layer at each step with the layer of the same name in a reference model."""
 
     reference: str
-    """Which model: "itself at step 300", or the name of another run."""
+    """Reference model: "itself at step 300", or the name of another run."""
     measure: str
-    """Which similarity."""
+    """Name of the similarity measure."""
     title: str
-    """What figures call it."""
+    """Name of the measure in figures."""
     values: Float[np.ndarray, "step layer"]
-    """NaN for a layer that never varies, or that the other model does not have."""
+    """Similarities; NaN for a layer that is constant or missing in the reference model."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LayerCourse(AbstractRecord):
-    """What the layers were like at every step of a course."""
+    """Statistics of the layers at every step of a course."""
 
     names: tuple[str, ...]
-    """The layers in network order."""
+    """Names of the layers in network order."""
     n_samples: int
-    """Observations behind these numbers."""
+    """Number of observations used."""
     k: int
-    """Neighbours behind each dimension."""
+    """Number of neighbours used for each dimension."""
     dimension: Float[np.ndarray, "step layer"]
-    """Intrinsic dimension of each layer; NaN where it cannot be told."""
+    """Intrinsic dimension of each layer; NaN if it cannot be estimated."""
     low: Float[np.ndarray, "step layer"]
     """Lower ends of the 95 % intervals."""
     high: Float[np.ndarray, "step layer"]
     """Upper ends of the 95 % intervals."""
     similarities: tuple[LayerSimilarity, ...]
-    """With its own last state first, then with that of another run if one was given."""
+    """Similarities with the last step of the run itself, then with that of another run if there is one."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Course(AbstractStoredRecord, remedy="follow the run again"):
-    """A run at every step of which there is a model. Types, KL and Δ_KL first, then what they are made of."""
+    """Statistics of a run at every step with a stored model."""
 
     name: str
-    """Of the run."""
+    """Name of the run."""
     snapshots: tuple[Snapshot, ...]
-    """The codes, step by step."""
+    """Statistics of the codes at each step."""
     latent: int
-    """The latent whose correlations with the others are shown."""
+    """Latent whose correlations with the others are shown."""
     n_samples: int
     seed: int
     alpha: float
     layers: LayerCourse | None = None
-    """The layers, if they were asked for."""
+    """Statistics of the layers, if requested."""
     notes: tuple[str, ...] = ()
-    """Where it should be read with care."""
+    """Limits of the results."""
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The steps, ascending."""
-        return tuple(one.step for one in self.snapshots)
+        """Steps in ascending order."""
+        return tuple(state.step for state in self.snapshots)
 
     @property
     def n_latents(self) -> int:
@@ -168,86 +168,87 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
 
     @property
     def counts(self) -> dict[VariableType, Int[np.ndarray, " step"]]:
-        """How many latents are of each type, step by step."""
-        return {kind: np.array([one.types.count(kind) for one in self.snapshots]) for kind in TYPES}
+        """Number of latents of each type at each step."""
+        return {kind: np.array([state.types.count(kind) for state in self.snapshots]) for kind in TYPES}
 
     @property
     def kl(self) -> Float[np.ndarray, "step latent"]:
         """KL of each latent, nats."""
-        return np.stack([one.kl for one in self.snapshots])
+        return np.stack([state.kl for state in self.snapshots])
 
     @property
     def variance(self) -> Float[np.ndarray, "step latent"]:
         """E[σ²] of each latent; the sum over latents is the trace."""
-        return np.stack([one.variance for one in self.snapshots])
+        return np.stack([state.variance for state in self.snapshots])
 
     @property
     def delta_kl(self) -> Float[np.ndarray, " step"]:
-        """Δ_KL; NaN where the KL is infinite."""
-        deltas = [one.polarisation.delta for one in self.snapshots]
+        """Δ_KL; NaN if the KL is infinite."""
+        deltas = [state.polarisation.delta for state in self.snapshots]
         return np.array([np.nan if delta is None else delta for delta in deltas])
 
     @property
     def polarised(self) -> Polarised:
-        """For how long Δ_KL is below 3 % until the end."""
-        return polarised_until_the_end(self.steps, [one.polarisation.delta for one in self.snapshots])
+        """Last part of the training in which Δ_KL is always below 3 %."""
+        return polarised_until_the_end(self.steps, [state.polarisation.delta for state in self.snapshots])
 
     @property
     def is_large(self) -> Bool[np.ndarray, "step latent latent"]:
-        """Which pairs of different latents have \\|r\\| > 0.2."""
-        large = np.abs(np.stack([one.correlation for one in self.snapshots])) > LARGE
+        """True for pairs of different latents with \\|r\\| > 0.2."""
+        large = np.abs(np.stack([state.correlation for state in self.snapshots])) > LARGE
         large[:, np.arange(self.n_latents), np.arange(self.n_latents)] = False
         return large
 
     @property
     def correlated_steps(self) -> Int[np.ndarray, " latent"]:
-        """At how many steps each latent has \\|r\\| > 0.2 with any other (bonheme2023 Fig. 6.10)."""
+        """Number of steps at which each latent has \\|r\\| > 0.2 with any other (bonheme2023 Fig. 6.10)."""
         return self.is_large.any(axis=2).sum(axis=0)
 
     @property
     def correlated_pairs(self) -> Int[np.ndarray, " latent"]:
-        """The same, where each other latent counts: the source does not say which it plots."""
+        """Number of (step, other latent) with \\|r\\| > 0.2; the source does not define which of the two counts it
+        plots."""
         return self.is_large.sum(axis=(0, 2))
 
     def correlations(self, latent: int | None = None) -> Float[np.ndarray, "step latent"]:
-        """Correlation of a latent's mean with those of all latents, step by step (bonheme2023 Fig. 6.11).
+        """Return the correlations of a latent's mean with those of all latents, at each step (bonheme2023 Fig. 6.11).
 
-        :param latent: (default: the one of the course) its number.
+        :param latent: (default: ``self.latent``) number of the latent.
         """
-        chosen = self.latent if latent is None else latent
-        check_latent(chosen, self.n_latents)
-        return np.stack([one.correlation[chosen] for one in self.snapshots])
+        column = self.latent if latent is None else latent
+        check_latent(column, self.n_latents)
+        return np.stack([state.correlation[column] for state in self.snapshots])
 
     def shown(self, most: int = MAX_STEPS) -> list[int]:
-        """Places of at most so many of the steps, evenly spread from the first to the last.
+        """Return the indices of at most ``most`` steps, evenly spread from the first to the last.
 
-        :param most: (default 12) how many to show.
+        :param most: (default 12) maximum number of steps to show.
         """
         return thinned(len(self.snapshots), most)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Everything as a table: a row for each step; None where a number is not defined."""
+        """Return all values as a table with a row for each step; undefined values are None."""
         large, correlations = self.is_large.sum(axis=2), self.correlations()
         rows = []
-        for index, one in enumerate(self.snapshots):
+        for index, state in enumerate(self.snapshots):
             row: dict[str, Any] = {
-                "step": one.step,
-                **{kind: one.types.count(kind) for kind in TYPES},
-                "kl": float(one.kl.sum()),
-                "trace": float(one.variance.sum()),
-                "delta_kl": one.polarisation.delta,
-                "tc_mean": one.mean.total_correlation,
-                "tc_sampled": one.sampled.total_correlation,
-                "mi_mean": one.mean.corrected_mutual_information,
-                "mi_sampled": one.sampled.corrected_mutual_information,
-                "mi_mean_chance": one.mean.chance_mutual_information,
-                "mi_sampled_chance": one.sampled.chance_mutual_information,
-                "mi_mean_raw": one.mean.averaged_mutual_information,
-                "mi_sampled_raw": one.sampled.averaged_mutual_information,
+                "step": state.step,
+                **{kind: state.types.count(kind) for kind in TYPES},
+                "kl": float(state.kl.sum()),
+                "trace": float(state.variance.sum()),
+                "delta_kl": state.polarisation.delta,
+                "tc_mean": state.mean.total_correlation,
+                "tc_sampled": state.sampled.total_correlation,
+                "mi_mean": state.mean.corrected_mutual_information,
+                "mi_sampled": state.sampled.corrected_mutual_information,
+                "mi_mean_chance": state.mean.chance_mutual_information,
+                "mi_sampled_chance": state.sampled.chance_mutual_information,
+                "mi_mean_raw": state.mean.averaged_mutual_information,
+                "mi_sampled_raw": state.sampled.averaged_mutual_information,
             }
             for j in range(self.n_latents):
-                row |= {f"type.{j}": one.types[j], f"kl.{j}": float(one.kl[j])}
-                row |= {f"variance.{j}": float(one.variance[j]), f"std.{j}": float(one.std[j])}
+                row |= {f"type.{j}": state.types[j], f"kl.{j}": float(state.kl[j])}
+                row |= {f"variance.{j}": float(state.variance[j]), f"std.{j}": float(state.std[j])}
                 row |= {f"correlated.{j}": int(large[index, j])}
                 row |= {f"r.{self.latent}.{j}": float(correlations[index, j])}
             rows.append({**row, **self._layer_cells(index)})
@@ -258,7 +259,7 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
             return {}
         layers = self.layers
         columns = {"dimension": layers.dimension, "dimension_low": layers.low, "dimension_high": layers.high}
-        columns |= {f"{one.measure}({one.reference})": one.values for one in layers.similarities}
+        columns |= {f"{each.measure}({each.reference})": each.values for each in layers.similarities}
         return {
             f"{name}.{layer}": None if np.isnan(cell) else cell
             for name, table in columns.items()
@@ -266,7 +267,7 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
         }
 
     def to_csv(self) -> str:
-        """:meth:`to_rows` as a text of comma-separated values; what is not defined is an empty cell."""
+        """Return :meth:`to_rows` as comma-separated values; undefined values are empty cells."""
         rows = self.to_rows()
         return csv_of(frame_of(rows))
 
@@ -277,7 +278,7 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
         return pandas.DataFrame(self.to_rows()).set_index("step")
 
     def __str__(self) -> str:
-        parts = [f"{self.name}: {_words_of(self.steps)}, {self.n_samples:,} samples", self._table()]
+        parts = [f"{self.name}: {_describe_steps(self.steps)}, {self.n_samples:,} samples", self._table()]
         parts += [str(self.polarised), self._latents()]
         parts += [] if self.layers is None else [self._layers(self.layers)]
         return "\n\n".join([*parts, *(f"Note: {note}" for note in self.notes)])
@@ -300,24 +301,26 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
         ]
         lines = []
         for index in self.shown():
-            one = self.snapshots[index]
-            delta = one.polarisation.delta
-            numbers = [one.kl.sum(), one.variance.sum()]
+            state = self.snapshots[index]
+            delta = state.polarisation.delta
+            numbers = [state.kl.sum(), state.variance.sum()]
             dependences = [
-                *(one.mean.total_correlation, one.sampled.total_correlation),
-                *(one.mean.corrected_mutual_information, one.sampled.corrected_mutual_information),
-                *(one.mean.chance_mutual_information, one.sampled.chance_mutual_information),
+                *(state.mean.total_correlation, state.sampled.total_correlation),
+                *(state.mean.corrected_mutual_information, state.sampled.corrected_mutual_information),
+                *(state.mean.chance_mutual_information, state.sampled.chance_mutual_information),
             ]
             lines.append(
                 [
-                    f"{one.step:,}",
-                    *(str(one.types.count(kind)) for kind in TYPES),
+                    f"{state.step:,}",
+                    *(str(state.types.count(kind)) for kind in TYPES),
                     *(f"{number:.3f}" for number in numbers),
                     "–" if delta is None else f"{delta:.1%}",
                     *("–" if number is None else f"{number:.3f}" for number in dependences),
                 ]
             )
-        note = "MI is averaged over pairs of latents, less its chance level, that of shuffled latents."
+        note = (
+            "MI is averaged over pairs of latents; the chance level, that of shuffled latents, is subtracted."
+        )
         return str(TextTable(*head, rows=lines, numbers=head[1:], notes=[note]))
 
     def _latents(self) -> str:
@@ -352,7 +355,7 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
         indices = self.shown()
         head = ["layer", *(f"{self.steps[index]:,}" for index in indices)]
         tables = {f"Intrinsic dimension (k = {layers.k}, {layers.n_samples:,} samples)": layers.dimension}
-        tables |= {f"{one.title} with {one.reference}": one.values for one in layers.similarities}
+        tables |= {f"{each.title} with {each.reference}": each.values for each in layers.similarities}
         return "\n\n".join(
             str(
                 TextTable(
@@ -370,10 +373,10 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
 
 
 def check_latent(latent: object, n_latents: int) -> None:
-    """Refuse what is not the number of a latent.
+    """Raise an error if an argument is not the number of a latent.
 
-    :param latent: what was given.
-    :param n_latents: how many there are.
+    :param latent: value of the argument.
+    :param n_latents: number of latents.
     """
     is_number = isinstance(latent, int | np.integer) and not isinstance(latent, bool)
     if not is_number or not 0 <= int(latent) < n_latents:  # type: ignore[call-overload]
@@ -381,10 +384,10 @@ def check_latent(latent: object, n_latents: int) -> None:
 
 
 def thinned(count: int, most: int = MAX_STEPS) -> list[int]:
-    """At most so many places, evenly spread from the first to the last.
+    """Return at most ``most`` indices, evenly spread from the first to the last.
 
-    :param count: how many there are.
-    :param most: (default 12) how many to show.
+    :param count: number of items.
+    :param most: (default 12) maximum number of items to show.
 
     >>> thinned(3), thinned(5, 3)
     ([0, 1, 2], [0, 2, 4])
@@ -394,7 +397,7 @@ def thinned(count: int, most: int = MAX_STEPS) -> list[int]:
     return [round(index * (count - 1) / (most - 1)) for index in range(most)]
 
 
-def _words_of(steps: tuple[int, ...]) -> str:
+def _describe_steps(steps: tuple[int, ...]) -> str:
     if len(steps) == 1:
         return f"one step ({steps[0]:,})"
     few = "" if len(steps) <= MAX_STEPS else f", {MAX_STEPS} of them shown"

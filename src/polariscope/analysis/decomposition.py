@@ -1,4 +1,4 @@
-"""Where the rate goes: information about the input, dependence between latents, distance of each from the prior."""
+"""Decomposition of the rate into mutual information, total correlation and dimension-wise KL."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
 
 LOG_2PI = math.log(2 * math.pi)
 CROWD = 10
-"""Encodings that must overlap, on average, for q(z) to be that of the data rather than of these samples."""
+"""Minimum average number of overlapping encodings; with fewer, q(z) describes the samples instead of the data."""
 
 PriorForm = Literal["gaussian", "independent", "other", "conditional"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Decomposition(AbstractStoredRecord, remedy="diagnose the model again"):
-    """The rate and its three parts, in nats; ``errors`` holds the standard error of each."""
+    """Rate and its three parts, in nats; ``errors`` contains the standard error of each."""
 
     rate: float
     """E[log q(z|x) − log p(z)] over the draws: the sum of the three parts, to rounding."""
     mutual_information: float
-    """I(x; z): what the latents say about which of the samples they encode; at most ``bound``."""
+    """I(x; z), the information of the latents about which sample was encoded; at most ``bound``."""
     total_correlation: float
-    """KL(q(z) ‖ Π q(z_j)): how far the latents are from independent."""
+    """KL(q(z) ‖ Π q(z_j)); 0 if the latents are independent."""
     dimension_wise_kl: float | None
-    """Σ_j KL(q(z_j) ‖ p(z_j)); None where the prior has no marginals that these arrays tell."""
+    """Σ_j KL(q(z_j) ‖ p(z_j)); None if the marginals of the prior are unknown."""
     aggregate_kl: float | None
-    """KL(q(z) ‖ p(z)): total correlation and dimension-wise KL together; None for a conditional prior."""
+    """KL(q(z) ‖ p(z)), the sum of total correlation and dimension-wise KL; None for a conditional prior."""
     latent_kls: tuple[float, ...] | None
-    """KL(q(z_j) ‖ p(z_j)) of each latent; None where ``dimension_wise_kl`` is."""
+    """KL(q(z_j) ‖ p(z_j)) of each latent; None if ``dimension_wise_kl`` is None."""
     latent_information: tuple[float, ...]
     """I(x; z_j) of each latent alone."""
     exact_rate: float | None
-    """The rate in closed form, without the noise of the draws, where posterior and prior are Gaussian."""
+    """Rate in closed form, without the noise of the draws, if posterior and prior are Gaussian."""
     errors: dict[str, float]
-    """Standard error of each number above, from the spread over draws; on the safe side."""
+    """Standard error of each value above, from the spread over draws; slightly too large."""
     n_samples: int
     prior: PriorForm
     notes: tuple[str, ...]
-    """Where the numbers should be read with care."""
+    """Limits of the results."""
 
     @property
     def n_latents(self) -> int:
@@ -70,7 +70,7 @@ class Decomposition(AbstractStoredRecord, remedy="diagnose the model again"):
         return pandas.DataFrame(rows, columns=["part", "value", "error"]).set_index("part").astype(float)
 
     def __str__(self) -> str:
-        lines = [f"The rate in parts, {self.n_samples} samples (nats, ± standard error)"]
+        lines = [f"Parts of the rate, {self.n_samples} samples (nats, ± standard error)"]
         lines += [
             f"  {label:<22}{number(value):>9}"
             + (f" ± {number(self.errors[name])}" if name in self.errors else "")
@@ -100,37 +100,36 @@ def decompose(
     .. math:: \mathrm{E}_x \mathrm{KL}(q(z|x) \,\|\, p(z)) = I_q(x; z)
         + \mathrm{KL}\Bigl( q(z) \,\Big\|\, \prod_j q(z_j) \Bigr) + \sum_j \mathrm{KL}(q(z_j) \,\|\, p(z_j))
 
-    with the aggregate posterior :math:`q(z) = \frac1N \sum_k q(z|x_k)` and its marginals summed exactly over the N
-    samples, at one draw z ~ q(z|x_i) for each of them, the representation's ``sampled``. The identity holds draw by
-    draw; only the average over draws is Monte Carlo, and ``errors`` are its standard errors (too large by a little:
-    each sample is drawn from once, which varies less than N draws from q(z)).
+    with the aggregate posterior :math:`q(z) = \frac1N \sum_k q(z|x_k)`. It and its marginals are summed exactly over
+    the N samples, at one draw z ~ q(z|x_i) per sample, the representation's ``sampled``. The identity holds for every
+    draw; only the average over draws is Monte Carlo. ``errors`` are its standard errors, slightly too large: one draw
+    per sample varies less than N draws from q(z).
 
-    ``n_samples`` of them are used, chosen with ``seed``, None for all; time and the number of densities grow with
-    N² · latents, memory does not. q(z) is that of these samples: the mutual information is at most log N, and in
-    expectation at most that of all data: it has the form of the InfoNCE bound (Poole et al., On Variational Bounds of
-    Mutual Information, poole2019). A note says when few of the
-    encodings overlap: then all three parts are properties of the N points.
+    ``n_samples`` samples are selected with ``seed``, or all if it is None. Time grows with N² · latents, memory does
+    not. q(z) is that of these samples, so the mutual information is at most log N, and in expectation at most that of
+    all data: it has the form of the InfoNCE bound (Poole et al., On Variational Bounds of Mutual Information,
+    poole2019). If few of the encodings overlap, all three parts are properties of the N points, and a note is added.
 
-    Total correlation 0: independent latents. Mutual information 0: the posterior is the same for every input. For a
-    prior that is not Gaussian, E log p(z) is taken from the representation's ``rate``; where these latents
-    depend on each other (a mixture), or nobody says that they do not (``prior_is_factorised``, which
-    :func:`polariscope.encode` sets), only KL(q(z) ‖ p(z)) is given. A conditional prior p(z|u) is not one
-    prior: mutual information and total correlation only. Posteriors with a full covariance need the
-    representation's ``covariance``, which
-    :func:`polariscope.encode` adds for models that have one. A posterior that is a point has no density: refused.
+    A total correlation of 0 means independent latents. A mutual information of 0 means that the posterior is the same
+    for every input. For a prior that is not Gaussian, E log p(z) is computed from the representation's ``rate``. If the
+    latents are dependent under the prior (a mixture), or are not known to be independent (``prior_is_factorised``,
+    which :func:`polariscope.encode` sets), only KL(q(z) ‖ p(z)) is computed. A conditional prior p(z|u) is not a single
+    prior, so only mutual information and total correlation are computed. Posteriors with a full covariance require the
+    representation's ``covariance``, which :func:`polariscope.encode` adds for models that have one. A posterior that is
+    a point has no density and raises an error.
 
     Reference: mushom2020 Eqs 4.3–4.4 (the sum runs over the n latents; N is printed); Chen et al., Isolating Sources
     of Disentanglement in VAEs (chen2018).
 
-    :param representation: what :func:`polariscope.encode` returns.
-    :param n_samples: (default 5,000) samples that are used; None for all.
-    :param seed: (default 0) seed of their choice.
+    :param representation: result of :func:`polariscope.encode`.
+    :param n_samples: (default 5,000) number of samples to use; None for all.
+    :param seed: (default 0) seed of the selection of samples.
     """
     from polariscope.numerics.mixtures import log_normal_mixture
 
-    chosen = _rows(representation, n_samples, seed)
+    rows = _rows(representation, n_samples, seed)
     mean, variance, z = (
-        np.asarray(part, dtype=np.float64)[chosen]
+        np.asarray(part, dtype=np.float64)[rows]
         for part in (representation.mean, representation.variance, representation.sampled)
     )
     if variance.min() <= 0:
@@ -138,26 +137,27 @@ def decompose(
             "variance",
             (
                 "be positive: a posterior that is a point has no density, and its mutual information "
-                "is log N whatever it encodes"
+                "is always log N"
             ),
             remedy="decompose a model whose posterior is 'diagonal' or 'full'",
         )
     centre = mean.mean(axis=0)
-    mean, z = mean - centre, z - centre  # the products below lose the digits that a common offset takes
-    factor = _factor(representation, chosen)
+    mean, z = mean - centre, z - centre  # a common offset would cost digits in the products below
+    factor = _factor(representation, rows)
 
     marginal = -0.5 * (LOG_2PI + np.log(variance) + (z - mean) ** 2 / variance)
     own = marginal if factor is None else _chain_rule(z - mean, factor)
-    # From differences, not products as the joint density: a narrow posterior keeps its digits.
+    # Computed from differences, not from products like the joint density, so narrow posteriors do not lose digits.
     deviation = np.sqrt(variance)
     noise = (z - mean) / deviation
     columns = zip(mean.T, deviation.T, noise.T, strict=True)
     log_marginals = np.stack([log_normal_mixture(*column) for column in columns], axis=1)
     if z.shape[1] == 1:
+        # The joint density of one latent is the marginal, which is computed more precisely.
         log_joint = log_marginals[:, 0]
     else:
         log_joint = log_aggregate(*joint_products(z, mean, variance, factor), own.sum(axis=1))
-    form, log_prior, exact = _log_prior(representation, chosen, own, z + centre, factor)
+    form, log_prior, exact = _log_prior(representation, rows, own, z + centre, factor)
 
     draws: dict[str, Float[np.ndarray, " sample"]] = {
         "rate": (own - log_prior).sum(axis=1),
@@ -191,7 +191,9 @@ def decompose(
 def _rows(representation: Representation, n_samples: int | None, seed: int) -> np.ndarray:
     available = representation.n_samples
     if available < 2:
-        raise InputError(problem="one sample has nothing to be told apart from", remedy="encode at least 2")
+        raise InputError(
+            problem="a decomposition requires at least 2 samples", got=available, remedy="encode more"
+        )
     if not isinstance(representation, Representation):
         raise InputError(
             "representation",
@@ -207,17 +209,17 @@ def _rows(representation: Representation, n_samples: int | None, seed: int) -> n
 
 
 def _factor(
-    representation: Representation, chosen: np.ndarray
+    representation: Representation, rows: np.ndarray
 ) -> Float[np.ndarray, "sample latent latent"] | None:
-    """Cholesky factors of full covariances; None where latents are independent given x."""
+    """Return Cholesky factors of full covariances; None if latents are independent given x."""
     if representation.covariance is None:
         return None
     try:
-        return np.linalg.cholesky(representation.covariance[chosen].astype(np.float64))
+        return np.linalg.cholesky(representation.covariance[rows].astype(np.float64))
     except np.linalg.LinAlgError:
         raise InputError(
             "covariance",
-            ("be positive definite for every sample, which rounding may spoil where a variance is tiny"),
+            "be positive definite for every sample; rounding can break this if a variance is tiny",
             remedy="encode the model in float64",
         ) from None
 
@@ -225,7 +227,7 @@ def _factor(
 def _chain_rule(
     deviation: Float[np.ndarray, "sample latent"], factor: Float[np.ndarray, "sample latent latent"]
 ) -> Float[np.ndarray, "sample latent"]:
-    """log q(z_j | z_1 … z_{j−1}, x)."""
+    """Return log q(z_j | z_1 … z_{j−1}, x)."""
     noise = np.linalg.solve(factor, deviation[:, :, None])[:, :, 0]
     return -0.5 * (LOG_2PI + noise**2) - np.log(np.diagonal(factor, axis1=1, axis2=2))
 
@@ -236,7 +238,7 @@ def joint_products(
     variance: Float[np.ndarray, "sample latent"],
     factor: Float[np.ndarray, "sample latent latent"] | None,
 ) -> tuple[Float[np.ndarray, "sample product"], Float[np.ndarray, "product sample"]]:
-    r"""Two matrices whose product has log q(z_i|x_k) in row i, column k.
+    r"""Return two matrices whose product has log q(z_i|x_k) in row i, column k.
 
     The exponent is a polynomial of degree 2 in z: −½ zᵀPz + zᵀPμ − ½ μᵀPμ with the precision P of x_k.
     """
@@ -262,13 +264,17 @@ def log_aggregate(
     right: Float[np.ndarray, "product sample"],
     own: Float[np.ndarray, " sample"],
 ) -> Float[np.ndarray, " sample"]:
-    """log (1/N) Σ_k q(z_i|x_k) for each i, from :func:`joint_products`; ``own`` is log q(z_i|x_i), more precisely."""
+    """Return log (1/N) Σ_k q(z_i|x_k) for each i, from :func:`joint_products`.
+
+    ``own`` is log q(z_i|x_i), computed more precisely than in the product.
+    """
     from polariscope.numerics.mixtures import log_mixture
 
     right = np.ascontiguousarray(right)
 
     def log_densities(rows: slice) -> Float[np.ndarray, "row sample"]:
         densities = left[rows] @ right
+        # The product loses digits on the diagonal, where densities are largest.
         densities[np.arange(len(densities)), np.arange(rows.start, rows.stop)] = own[rows]
         return densities
 
@@ -277,16 +283,16 @@ def log_aggregate(
 
 def _log_prior(
     representation: Representation,
-    chosen: np.ndarray,
+    rows: np.ndarray,
     own: Float[np.ndarray, "sample latent"],
     z: Float[np.ndarray, "sample latent"],
     factor: Float[np.ndarray, "sample latent latent"] | None,
 ) -> tuple[PriorForm, Float[np.ndarray, "sample latent"], float | None]:
-    """What kind of prior it is, log p(z) at the draws, column by column, and the rate in closed form if any."""
+    """Return the form of the prior, log p(z) at the draws for each latent, and the rate in closed form, if any."""
     from polariscope.analysis.regime.posterior import gaussian_kl, prior_kind
 
     mean, variance = (
-        np.asarray(part, dtype=np.float64)[chosen] for part in (representation.mean, representation.variance)
+        np.asarray(part, dtype=np.float64)[rows] for part in (representation.mean, representation.variance)
     )
     prior_mean, prior_variance = (
         np.full(mean.shape[1], default) if part is None else np.asarray(part, dtype=np.float64)
@@ -294,21 +300,19 @@ def _log_prior(
     )
     conditional = prior_kind(prior_mean, prior_variance) == "conditional"
     prior_mean, prior_variance = (
-        part[chosen] if part.ndim == 2 else part for part in (prior_mean, prior_variance)
+        part[rows] if part.ndim == 2 else part for part in (prior_mean, prior_variance)
     )
 
     rate = gaussian_kl(mean, variance, prior_mean, prior_variance).sum(axis=1)
     if factor is not None:  # tr Σ is that of the marginals; log det Σ is not
         rate += 0.5 * np.log(variance).sum(axis=1) - np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    stated = (
-        None if representation.rate is None else np.asarray(representation.rate, dtype=np.float64)[chosen]
-    )
+    stated = None if representation.rate is None else np.asarray(representation.rate, dtype=np.float64)[rows]
     if stated is None or np.allclose(stated.sum(axis=1), rate, rtol=1e-3, atol=1e-3):
         form: PriorForm = "conditional" if conditional else "gaussian"
         square = (z - prior_mean) ** 2 / prior_variance
         return form, -0.5 * (LOG_2PI + np.log(prior_variance) + square), float(rate.mean())
-    # The model's own rate is not that of the two Gaussians: the prior is something else. Where the rate was
-    # estimated at the draws this is log p(z) itself; where it is exact, its mean still is E log p(z).
+    # The model's rate is not that of two Gaussians, so the prior is not Gaussian. If the rate was estimated at the
+    # draws, this is log p(z) itself; if it is exact, the mean is still E log p(z).
     if conditional:
         return "conditional", own - stated, None
     return "independent" if representation.prior_is_factorised else "other", own - stated, None
@@ -319,8 +323,8 @@ def _notes(information: float, n_samples: int, form: PriorForm) -> Iterable[str]
     if overlapping < CROWD:
         yield (
             f"The mutual information is near its bound, log {n_samples} = {math.log(n_samples):.2f}: on average "
-            f"{overlapping:.1f} of the {n_samples} encodings overlap at a draw, so q(z) is that of these samples, "
-            "not of the data; use more samples."
+            f"{overlapping:.1f} of the {n_samples} encodings overlap at a draw, so q(z) describes these samples, "
+            "not the data. Use more samples."
         )
     if form == "other":
         yield (
@@ -328,4 +332,4 @@ def _notes(information: float, n_samples: int, form: PriorForm) -> Iterable[str]
             "defined."
         )
     if form == "conditional":
-        yield "The prior depends on the sample, so there is no one p(z) to compare q(z) with."
+        yield "The prior depends on the sample, so there is no single p(z) to compare q(z) with."

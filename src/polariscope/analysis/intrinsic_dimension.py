@@ -1,4 +1,4 @@
-"""The recommended intrinsic dimension: maximum likelihood where it is stable, with TwoNN as a check."""
+"""Recommended intrinsic dimension: maximum likelihood at a stable k, with TwoNN as a check."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.numerics.neighbours import NeighbourTable, Samples, at_most
 
-MUCH = 1.25  # ratio of two estimates from which on they disagree
+MUCH = 1.25  # ratio above which two estimates disagree
 N_SAMPLES = 10_000
 
 
 def intrinsic_dimension(
     x: Samples, *, seed: int = 0, n_samples: int | None = N_SAMPLES, normaliser: Normaliser = "k-1"
 ) -> Dimension:
-    """The dimension of samples (sample, feature): the estimate to use when you want one number.
+    """Estimate the intrinsic dimension of samples (sample, feature); use this if you need a single number.
 
-    Maximum likelihood (:func:`~polariscope.analysis.dimension.mle.mle`, harmonic mean) at the upper end of the smallest
-    range of k over which it is stable, with TwoNN of the same neighbours as a check. When they disagree by more
-    than a quarter and their intervals are apart, a note says so, and the likelihood is trusted: TwoNN suffers more
-    from outliers and noise and is too large in high dimensions.
+    The estimate is maximum likelihood (:func:`~polariscope.analysis.dimension.mle.mle`, harmonic mean) at the upper end
+    of the smallest range of k in which it is stable. TwoNN with the same neighbours is a check. If the two disagree by
+    more than a quarter and their intervals do not overlap, a note is added. The likelihood is still preferred, because
+    TwoNN is more sensitive to outliers and noise and is too large in high dimensions.
 
-    At most ``n_samples`` of the samples are used, drawn with ``seed``; None takes all. The time grows with their
-    square.
+    At most ``n_samples`` of the samples are used, drawn with ``seed``; None uses all. The time grows with the square of
+    their number.
 
     Reference: bonheme2023 §§8.2.4, 8.5.1, with 10,000 samples and k in 3, 5, 10, 20. Ours: every k up to 40, and
-    the normaliser k − 1, under which the harmonic mean does not depend on k; k − 2 makes it rise by itself from
-    d/2 at k = 3 to 0.95 d at k = 20, whatever the data.
+    the normaliser k − 1, with which the harmonic mean does not depend on k. With k − 2 it rises from d/2 at k = 3 to
+    0.95 d at k = 20 for any data.
 
     >>> sphere = np.random.default_rng(0).normal(size=(1000, 4))
     >>> sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
@@ -42,14 +42,14 @@ def intrinsic_dimension(
     """
     if n_samples is not None and n_samples < 10:
         raise InputError("n_samples", "be at least 10 or None for all", got=n_samples)
-    chosen, note = _drawn(x, n_samples, seed)
-    table = at_most(chosen, LARGEST_K)
+    samples, note = _drawn(x, n_samples, seed)
+    table = at_most(samples, LARGEST_K)
     likelihood = mle(table, k="auto", normaliser=normaliser, seed=seed)
     try:
         check = twonn(table, seed=seed)
     except InputError as refusal:
         return dataclasses.replace(
-            likelihood, notes=(*note, *likelihood.notes, f"TwoNN, the check, refused: {refusal}")
+            likelihood, notes=(*note, *likelihood.notes, f"TwoNN, the check, failed: {refusal}")
         )
     notes = (*note, *likelihood.notes, *_disagreement(likelihood, check))
     return dataclasses.replace(likelihood, checks=(check,), notes=notes)
@@ -64,13 +64,13 @@ def _drawn(x: Samples, n_samples: int | None, seed: int) -> tuple[Samples, tuple
 
 def _disagreement(likelihood: Dimension, check: Dimension) -> tuple[str, ...]:
     smaller, larger = sorted((likelihood, check), key=lambda estimate: estimate.value)
-    apart = smaller.interval[1] < larger.interval[0]
-    if not apart or larger.value <= MUCH * smaller.value:
+    disjoint = smaller.interval[1] < larger.interval[0]
+    if not disjoint or larger.value <= MUCH * smaller.value:
         return ()
     start = f"TwoNN gives {check.value:.1f}, the likelihood at k = {likelihood.k} {likelihood.value:.1f}: "
     if check is larger:
         return (
             start
-            + "TwoNN sees the smallest scale, where noise and outliers count, and the likelihood is trusted.",
+            + "TwoNN uses the smallest scale, which noise and outliers affect most, so the likelihood is preferred.",
         )
     return (start + "the dimension grows with the scale (curvature, or clusters); see the curve.",)

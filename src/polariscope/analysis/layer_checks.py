@@ -1,4 +1,4 @@
-"""What all measures do with an array first: look whether it can be compared. And how a kernel matrix is packed."""
+"""Checks of representations before they are compared, and packing of kernel matrices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polariscope.numerics.distances import some_features
 def check(
     x: Float[np.ndarray, "sample p"], name: str = "x", at_least: int = 2
 ) -> Float[np.ndarray, "sample p"]:
-    """The array, if it is a representation that can be compared; else an error that says why not."""
+    """Return the array if it can be compared; raise an error with the reason otherwise."""
     x = check_table(x, name)
     if len(x) < at_least:
         raise InputError(name, f"have at least {at_least} samples for this measure", got=len(x))
@@ -21,23 +21,23 @@ def check(
         x = x.astype(np.float64)  # differences of small integers and half floats overflow
     for part in some_features(x):
         if not np.isfinite(part).all():
-            raise InputError(name, "be finite", got="NaN or infinity", remedy="the model may have diverged")
+            raise InputError(name, "be finite", got="NaN or infinity", remedy="the model might have diverged")
     if is_constant(x):
         raise InputError(
-            problem=f"{name} is the same for all {len(x)} samples, so it has no similarity with anything",
+            problem=f"{name} is the same for all {len(x)} samples, so similarities with it are undefined",
             remedy="leave it out",
         )
     return x
 
 
 def check_table(x: Shaped[np.ndarray, "..."], name: str) -> Shaped[np.ndarray, "sample p"]:
-    """The array, if it is a table of numbers; else an error."""
+    """Return the array if it is a table of numbers; raise an error otherwise."""
     refuse_masked(x, name)
     x = np.asarray(x)
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiub":
         raise InputError(
             name,
-            "have numbers in the shape (sample, feature)",
+            "be numbers of shape (sample, feature)",
             got=f"{x.dtype} of shape {x.shape}",
             remedy="flatten activations with x.reshape(len(x), -1)",
         )
@@ -47,7 +47,7 @@ def check_table(x: Shaped[np.ndarray, "..."], name: str) -> Shaped[np.ndarray, "
 def check_pair(
     x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"], at_least: int = 2
 ) -> tuple[Float[np.ndarray, "sample p"], Float[np.ndarray, "same q"]]:
-    """Two representations of the same samples."""
+    """Return two representations after checking that they have the same samples."""
     x, y = check(x, "x", at_least), check(y, "y", at_least)
     if len(x) != len(y):
         raise InputError(
@@ -60,8 +60,8 @@ def check_pair(
 
 
 def is_constant(x: Float[np.ndarray, "sample p"]) -> bool:
-    """Whether no feature varies over the samples."""
-    # ∞ − ∞ is not constant, and refused where it is compressed; a range too large for its type is not either.
+    """Return True if no feature varies over the samples."""
+    # ∞ − ∞ is NaN, which counts as varying; so does a range that overflows. Compression rejects both later.
     with np.errstate(invalid="ignore", over="ignore"):
         return not any(np.ptp(part, axis=0).any() for part in some_features(x))
 
@@ -69,7 +69,10 @@ def is_constant(x: Float[np.ndarray, "sample p"]) -> bool:
 def upper_triangle(
     matrix: Float[np.ndarray, "sample sample"], *, diagonal: bool
 ) -> Float[np.ndarray, " pair"]:
-    """The entries above the diagonal, and on it if asked, row by row; indices for them would take more memory."""
+    """Return the entries above the diagonal, with ``diagonal`` also those on it, row by row.
+
+    Indices (``np.triu_indices``) would take more memory than the entries.
+    """
     n, first = len(matrix), 0 if diagonal else 1
     packed = np.empty(n * (n + 1) // 2 - first * n, dtype=matrix.dtype)
     position = 0

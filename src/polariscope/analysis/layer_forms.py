@@ -1,4 +1,4 @@
-"""How a measure is computed for many layers: each is compressed once, then pairs of compressed layers are scored."""
+"""Similarity of many layers: each layer is compressed once, then pairs of compressed layers are scored."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from polariscope.core.types import OptionValue
 
 COLUMNS_AT_ONCE = 1 << 16
 BY_SVD = 128
-"""Up to this size singular values come from an SVD, above it from eigenvalues, three times as fast."""
+"""Size up to which singular values are computed by SVD; above it, eigenvalues are three times as fast."""
 
 Compress = Callable[..., np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractForm(abc.ABC):
-    """A measure taken apart: ``score(compress(x), compress(y))`` is the measure of x and y.
+    """A measure in two steps: ``score(compress(x), compress(y))`` is the measure of x and y.
 
-    Compressed layers may be rounded to ``kept_as``, which changes a score by less than 2e-7.
+    Compressed layers can be rounded to ``stored_as``, which changes a score by less than 2e-7.
     """
 
     compress: Compress
-    """From an array (sample, feature), and the measure's options by keyword, to a smaller array."""
+    """Function from an array (sample, feature), and the measure's options as keywords, to a smaller array."""
 
-    kept_as: ClassVar[np.dtype[np.generic]] = np.dtype(np.float32)
+    stored_as: ClassVar[np.dtype[np.generic]] = np.dtype(np.float32)
 
     @abc.abstractmethod
     def score(self, x: Any, y: Any) -> float:
-        """The measure, of two compressed layers."""
+        """Return the measure of two compressed layers."""
 
     @abc.abstractmethod
     def score_all(
         self, layers: Sequence[Shaped[np.ndarray, "..."]]
     ) -> Float[np.ndarray, "layer other_layer"]:
-        """The measure of every pair of compressed layers, which may be maps of files."""
+        """Return the measure of every pair of compressed layers, which can be memory-mapped files."""
 
     def measure(self, x: np.ndarray, y: np.ndarray, **options: OptionValue) -> float:
-        """The measure of two representations."""
+        """Return the measure of two representations."""
         return self.score(self.compress(x, **options), self.compress(y, **options))
 
 
 @dataclasses.dataclass(frozen=True)
 class VectorForm(AbstractForm):
-    r"""A layer is a vector v of length 1, and the score of two is :math:`v \cdot w`.
+    r"""Form in which a layer is a vector v of length 1, and the score of two layers is :math:`v \cdot w`.
 
-    The vector holds what the layer says of each pair of samples. All scores are then one matrix product VVᵀ, taken
-    some columns at a time. Rounding v by δ and w by ε moves the score by at most ‖δ‖ + ‖ε‖ (Cauchy–Schwarz).
+    The vector has an entry for each pair of samples. All scores are then one matrix product VVᵀ, computed in blocks of
+    columns. Rounding v by δ and w by ε changes the score by at most ‖δ‖ + ‖ε‖ (Cauchy–Schwarz).
     """
 
     def score(self, x: Float[np.ndarray, " pair"], y: Float[np.ndarray, " pair"]) -> float:
@@ -69,10 +69,13 @@ class VectorForm(AbstractForm):
 
 @dataclasses.dataclass(frozen=True)
 class FactorForm(AbstractForm):
-    r"""A layer is a matrix F (sample × rank), and the score of two is the nuclear norm :math:`\|F^\top G\|_*`.
+    r"""Form in which a layer is a matrix F (sample × rank), and the score of two layers :math:`\|F^\top G\|_*`.
 
-    The singular values of a rank × rank matrix instead of one feature × feature. Rounding F by Δ moves the score by
-    at most ‖Δ‖_F ‖G‖_F (Hölder). With ``of_smaller`` the score is divided by the smaller rank: a mean of correlations.
+    ‖·‖_* is the nuclear norm, the sum of the singular values.
+
+    This takes the singular values of a rank × rank matrix instead of a feature × feature one. Rounding F by Δ changes
+    the score by at most ‖Δ‖_F ‖G‖_F (Hölder). With ``of_smaller`` the score is divided by the smaller rank, which gives
+    a mean of correlations.
     """
 
     of_smaller: bool = False
@@ -95,11 +98,11 @@ class FactorForm(AbstractForm):
 
 
 def nuclear_norm(matrix: Float[np.ndarray, "r s"]) -> float:
-    r"""Sum of the singular values.
+    r"""Return the sum of the singular values.
 
-    Those of a large matrix are the roots of the eigenvalues of its smaller Gram matrix. Eigenvalues are right to
-    about 1e-16 λ_max, so a singular value is off by up to 1e-8 σ_max when it is itself smaller, and by
-    much less else; for layers of networks the sum was right to 1e-8.
+    Those of a large matrix are computed as the roots of the eigenvalues of its smaller Gram matrix. The eigenvalues are
+    accurate to about 1e-16 λ_max, so the error of a singular value is up to 1e-8 σ_max if it is itself smaller, and
+    much less otherwise. For layers of networks the sum is accurate to 1e-8.
     """
     if min(matrix.shape) <= BY_SVD:
         return float(np.linalg.svd(matrix, compute_uv=False).sum())
@@ -109,12 +112,13 @@ def nuclear_norm(matrix: Float[np.ndarray, "r s"]) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class NeighbourForm(AbstractForm):
-    """A layer is the table of each sample's k nearest neighbours; the score is the share that two tables share.
+    """Form in which a layer is the table of each sample's k nearest neighbours; the score is the share in common.
 
-    As rows of zeros and ones, one column for each ordered pair of samples, all scores are one sparse product.
+    With layers as rows of zeros and ones, and a column for each ordered pair of samples, all scores are one sparse
+    product.
     """
 
-    kept_as: ClassVar[np.dtype[np.generic]] = np.dtype(np.int32)
+    stored_as: ClassVar[np.dtype[np.generic]] = np.dtype(np.int32)
 
     def score(self, x: Shaped[np.ndarray, "sample k"], y: Shaped[np.ndarray, "sample k"]) -> float:
         return float(self.score_all([x, y])[0, 1])
@@ -126,6 +130,7 @@ class NeighbourForm(AbstractForm):
 
         n, k = layers[0].shape
         columns = np.concatenate([(np.arange(n)[:, None] * n + layer).ravel() for layer in layers])
+        # Number only pairs that occur, so the sparse matrix has no empty columns.
         _, columns = np.unique(columns, return_inverse=True)
         starts = np.arange(len(layers) + 1) * (n * k)
         rows = csr_array((np.ones(len(columns), dtype=np.int64), columns, starts))
@@ -133,5 +138,5 @@ class NeighbourForm(AbstractForm):
 
 
 def unit(vector: Float[np.ndarray, " pair"]) -> Float[np.ndarray, " pair"]:
-    """A vector divided by its length."""
+    """Return a vector divided by its length."""
     return vector / np.linalg.norm(vector)

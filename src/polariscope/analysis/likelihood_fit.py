@@ -1,4 +1,4 @@
-"""How well a likelihood fits what its model was not trained on: dispersion, calibration, and a rival."""
+"""Fit of a likelihood to held-out observations: dispersion, calibration, and comparison with another likelihood."""
 
 from __future__ import annotations
 
@@ -11,71 +11,72 @@ from jaxtyping import Float
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 
 MAX_OBSERVATIONS = 1000
-"""Observations on which the fit is measured."""
+"""Maximum number of observations on which the fit is measured."""
 DISPERSION = (1 / 1.5, 1.5)
-"""Dispersion within which a fixed variance is as good as another one."""
+"""Range of the dispersion in which a fixed variance is accepted."""
 OVERDISPERSION = 1.2
-"""Dispersion up to which counts are Poisson."""
+"""Maximum dispersion of counts that are accepted as Poisson."""
 LIMIT = 1.6449
-"""Standard errors between an estimate and its one-sided 95 % limit."""
+"""Number of standard errors between an estimate and its one-sided 95 % limit."""
 N_BINS = 10
-"""Groups of values with similar predictions, for the calibration of probabilities."""
+"""Number of groups of values with similar predictions, for the calibration of probabilities."""
 
 Misfit = Literal["", "other-values", "overdispersed", "other-variance"]
 RivalReason = Literal["counts", "binary", "dispersion"]
 Source = Literal["held-out", "training", "given"]
 SOURCES: dict[Source, str] = {
     "held-out": "held-out observations",
-    "training": "training observations, since none are held out",
-    "given": "the observations given",
+    "training": "training observations, because none are held out",
+    "given": "the observations passed",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Rival(AbstractRecord):
-    """Another likelihood with the same means, whose one parameter is fitted to the residuals."""
+    """Another likelihood with the same means, with one parameter fitted to the residuals."""
 
     likelihood: str
-    """Its name."""
+    """Name of the likelihood."""
     reason: RivalReason
-    """Why it is compared: the values are counts, or all 0 and 1 ("binary"); or residuals can have another size."""
+    """Reason for the comparison: the values are counts, or all are 0 or 1 ("binary"), or residuals can have another
+    size."""
     parameter: float
-    """Its dispersion θ, or its variance; 0 if it has none."""
+    """Dispersion θ or variance; 0 if there is none."""
     gain: float
-    """Rise of the log-density by it, nats per observation, in the values that were looked at."""
+    """Increase of the log-density in nats per observation."""
     error: float
     """Standard error of the gain."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LikelihoodFit(AbstractStoredRecord, remedy="measure it again"):
-    """Residuals of observations against the likelihood of their model, with z drawn from the posterior.
+    """Fit of a model's likelihood to the residuals of observations, with z drawn from the posterior.
 
-    Empty, with ``n_samples`` 0, for a model without a decoder or with a likelihood that does not say how it is checked.
+    It is empty, with ``n_samples`` 0, for a model without a decoder or with a likelihood that defines no check.
     """
 
     likelihood: str = ""
     """Name of the likelihood."""
     n_samples: int = 0
-    """Observations that were looked at."""
+    """Number of observations used."""
     source: Source = "given"
-    """Where they come from: held out from the training, used in it, or given by the user."""
+    """Origin of the observations: held out from the training, used in it, or passed by the caller."""
     dispersion: float = 1.0
-    """Mean squared residual over the variance of the likelihood; 1 if the likelihood fits."""
+    """Mean squared residual divided by the variance of the likelihood; 1 if the likelihood fits."""
     error: float = 0.0
     """Standard error of the dispersion."""
     distance: float = 0.0
-    """Distance from calibration, 0 to 1. Of a density, or of counts: the largest difference between the distribution of
-    F(x) and the uniform one (Kolmogorov and Smirnov). Of probabilities: the mean difference between them and the
+    """Distance from calibration, 0 to 1. For densities and counts it is the largest difference between the distribution
+    of F(x) and the uniform one (Kolmogorov–Smirnov). For probabilities it is the mean difference between them and the
     frequencies in ten groups."""
     coverage: float | None = None
     """Share of the values in the central 90 % interval; None for probabilities."""
     rival: Rival | None = None
-    """The likelihood that was compared, if there is one."""
+    """Likelihood with which this one was compared, if any."""
 
     @property
     def misfit(self) -> Misfit:
-        """The code of a clear misfit to which there is an alternative; empty if there is none."""
+        """Code of a clear misfit for which there is an alternative; empty if there is none."""
         if self.rival is None or self.rival.gain - LIMIT * self.rival.error <= 0:
             return ""
         if self.rival.reason != "dispersion":
@@ -87,7 +88,7 @@ class LikelihoodFit(AbstractStoredRecord, remedy="measure it again"):
 
     @property
     def in_words(self) -> str:
-        """The numbers in a sentence without a full stop; empty if nothing was measured."""
+        """Results as a sentence without a full stop; empty if nothing was measured."""
         if not self.n_samples:
             return ""
         covered = "" if self.coverage is None else f", {self.coverage:.0%} of the values in 90 % intervals"
@@ -97,7 +98,7 @@ class LikelihoodFit(AbstractStoredRecord, remedy="measure it again"):
         )
 
     def as_facts(self) -> dict[str, object]:
-        """Return the numbers behind the note of a misfit, as JSON values."""
+        """Return the values in the note about a misfit, as JSON values."""
         facts: dict[str, object] = {"likelihood": self.likelihood, "source": self.source}
         assert self.rival is not None
         facts |= {"rival": self.rival.likelihood, "gain": self.rival.gain}
@@ -113,16 +114,18 @@ def dispersion_of(
 
     .. math:: \hat\phi = \frac1n \sum_i \frac1p \sum_j \frac{(x_{ij} - \mu_{ij})^2}{\frac1n \sum_k V_{kj}}
 
-    Each column counts alike, and is divided by its mean variance: the variances of single counts can be near 0.
+    Each column has the same weight and is divided by its mean variance, because the variances of single counts can be
+    near 0.
 
     :param square: squared residuals.
     :param variance: variances of the likelihood.
     """
-    usual = variance.mean(axis=0)
-    usable = usual > 0
+    mean_variance = variance.mean(axis=0)
+    # A column without variance has no defined dispersion.
+    usable = mean_variance > 0
     if not usable.any():
         return 1.0, 0.0
-    ratios = (square[:, usable] / usual[usable]).mean(axis=1)
+    ratios = (square[:, usable] / mean_variance[usable]).mean(axis=1)
     return float(ratios.mean()), float(ratios.std() / np.sqrt(len(ratios)))
 
 
@@ -143,7 +146,7 @@ def reliability_gap(x: Float[np.ndarray, "..."], probability: Float[np.ndarray, 
     """Return the mean difference between probabilities and frequencies, in ten groups of similar probabilities.
 
     :param x: values in [0, 1].
-    :param probability: their predicted means.
+    :param probability: predicted means of these values.
     """
     order = np.argsort(probability, axis=None, kind="stable")
     parts = zip(

@@ -1,4 +1,4 @@
-"""Held-out evidence of linear VAEs, in closed form: how many latents generalise, without training any model."""
+"""Held-out evidence of linear VAEs in closed form: the number of latents that generalise, without training."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
 
 N_FOLDS = 10
-"""Parts of the observations, each of which is held out once."""
+"""Number of folds; each is held out once."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearEvidence(AbstractRecord):
-    """How many latents of a linear VAE generalise: the answer first."""
+    """Number of latents of a linear VAE that generalise, with the evidence."""
 
     n_latents: int
     """Largest n such that models with 1 … n latents all have Σ E[σ²] within the threshold on held-out observations, and
     at most the number with the lowest held-out loss."""
     interval: tuple[int, int]
-    """Least and greatest answer if one fold is left out."""
+    """Smallest and largest result when one fold is left out."""
     traces: Float[np.ndarray, " n"]
     """Held-out Σ E[σ²] for n = 1, 2, …"""
     gammas: Float[np.ndarray, " n"]
-    """Held-out residual per discarded direction for n = 1, 2, …: the decoder's variance γ that generalises."""
+    """Held-out residual per discarded direction for n = 1, 2, …, the variance γ of a decoder that generalises."""
     losses: Float[np.ndarray, " model"]
     """Mean −log p(x) of held-out observations in nats, for n = 0, 1, …"""
 
     @property
     def has_noise_floor(self) -> bool:
-        """Whether the held-out loss is lowest with fewer latents than can be asked for.
+        """If True, the held-out loss is lowest with fewer latents than the maximum.
 
-        The directions beyond are then noise of equal variance to a linear model. Otherwise each further direction
-        improves it, and n_latents depends on the threshold alone.
+        For a linear model, the remaining directions are then noise of equal variance. Otherwise each further direction
+        lowers the loss, and n_latents depends on the threshold alone.
         """
         return int(self.losses.argmin()) < len(self.losses) - 1
 
@@ -50,7 +50,7 @@ def cross_validate(
     n_folds: int = N_FOLDS,
     seed: int = 0,
 ) -> LinearEvidence:
-    r"""Return how many latents a linear VAE needs if its variances are measured on observations it was not fitted to.
+    r"""Return the number of latents of a linear VAE whose variances are measured on held-out observations.
 
     The directions :math:`u_i` are the principal ones of nine folds; :math:`\lambda_i`, the mean square of the tenth
     fold along :math:`u_i`, averaged over folds, replaces the eigenvalue. Then, as in
@@ -59,13 +59,13 @@ def cross_validate(
     .. math:: \gamma_n = \frac{1}{m - n} \sum_{i > n} \lambda_i, \qquad
         \sum_{i \le n'} \min(1, \gamma_{n'} / \lambda_i) \le t \text{ for all } n' \le n.
 
-    n is also at most the number with the lowest held-out loss: beyond it a latent adds nothing. With many observations
-    this is the closed form. With few, eigenvalues of noise spread and the largest look like signal; on held-out
-    observations they do not.
+    n is also at most the number with the lowest held-out loss, beyond which a latent adds nothing. With many
+    observations this is the closed form. With few, the eigenvalues of noise spread and the largest look like signal,
+    but not on held-out observations.
 
     :param rows: observations, (sample, feature).
     :param threshold: (default 1) maximum Σ E[σ²].
-    :param n_folds: (default 10) number of folds; at most one for each observation.
+    :param n_folds: (default 10) number of folds, at most one for each observation.
     :param seed: (default 0) seed of the folds.
 
     >>> draw = np.random.default_rng(0)
@@ -75,22 +75,22 @@ def cross_validate(
     """
     n_samples = len(rows)
     if n_samples < 3:
-        raise InputError("rows", "be at least 3 observations", got=n_samples)
+        raise InputError("rows", "have at least 3 observations", got=n_samples)
     if n_folds < 2:
         raise InputError("n_folds", "be at least 2", got=n_folds)
     folds = np.array_split(generator(seed, "linear evidence").permutation(n_samples), min(n_folds, n_samples))
-    most = n_latents_at_most(n_samples - len(folds[0]), rows.shape[1])
+    max_latents = n_latents_at_most(n_samples - len(folds[0]), rows.shape[1])
     squares, losses = [], []
     for fold in folds:
         rest = np.ones(n_samples, dtype=bool)
         rest[fold] = False
         values, along = _principal(rows[rest], rows[fold])
         squares.append((along**2).mean(axis=0))
-        losses.append(_losses(values, along, most).mean(axis=0))
+        losses.append(_losses(values, along, max_latents).mean(axis=0))
     sizes = np.array([len(fold) for fold in folds], dtype=float)
 
     def judge(weights: Float[np.ndarray, " fold"]) -> LinearEvidence:
-        traces, gammas = _traces(np.average(squares, axis=0, weights=weights), most)
+        traces, gammas = _traces(np.average(squares, axis=0, weights=weights), max_latents)
         mean = np.average(losses, axis=0, weights=weights)
         answer = min(first_stretch(traces, threshold), int(mean.argmin()))
         return LinearEvidence(answer, (answer, answer), traces, gammas, mean)
@@ -108,7 +108,7 @@ def held_out_losses(
     A linear VAE at its optimum has no gap between the loss and −log p(x), so this is also its held-out loss.
 
     :param training: observations that the models are fitted to.
-    :param held_out: observations that they are judged on.
+    :param held_out: observations that the models are evaluated on.
 
     >>> draw = np.random.default_rng(0)
     >>> rows = draw.normal(size=(400, 6)) + 5 * draw.normal(size=(400, 2)) @ np.eye(2, 6)
@@ -118,7 +118,7 @@ def held_out_losses(
     if len(training) < 2 or not len(held_out):
         raise InputError(
             "training and held_out",
-            "hold at least 2 and 1 observations",
+            "have at least 2 and 1 observations",
             got=f"{len(training)} and {len(held_out)}",
         )
     values, along = _principal(training, held_out)
@@ -126,10 +126,10 @@ def held_out_losses(
 
 
 def n_latents_at_most(n_samples: int, n_features: int) -> int:
-    """Return the largest number of latents that leaves a direction from which γ is learned.
+    """Return the largest number of latents that leaves one direction for estimating γ.
 
     :param n_samples: number of observations.
-    :param n_features: number of values of each.
+    :param n_features: number of values of each observation.
     """
     return max(1, min(n_samples, n_features) - 1)
 
@@ -145,13 +145,13 @@ def _principal(
 
 
 def _losses(
-    values: Float[np.ndarray, " feature"], along: Float[np.ndarray, "other feature"], most: int
+    values: Float[np.ndarray, " feature"], along: Float[np.ndarray, "other feature"], max_latents: int
 ) -> Float[np.ndarray, "other model"]:
-    """Return −log p(x) of each observation by probabilistic PCA with 0 … ``most`` components."""
+    """Return −log p(x) of each observation by probabilistic PCA with 0 … ``max_latents`` components."""
     squares, n_features = along**2, len(values)
     floor = FLOOR * max(float(values.mean()), np.finfo(float).tiny)
     columns = []
-    for n in range(most + 1):
+    for n in range(max_latents + 1):
         gamma = max(float(values[n:].mean()), floor)
         variances = np.maximum(values[:n], gamma)
         constant = (
@@ -164,10 +164,10 @@ def _losses(
 
 
 def _traces(
-    squares: Float[np.ndarray, " feature"], most: int
+    squares: Float[np.ndarray, " feature"], max_latents: int
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Return Σ E[σ²] and γ for n = 1, 2, … from the mean squares along each direction."""
     floor = FLOOR * squares.mean()
-    gammas = np.array([max(floor, squares[n:].mean()) for n in range(1, most + 1)])
-    ratios = gammas[:, None] / np.maximum(squares[:most], np.finfo(float).tiny)
+    gammas = np.array([max(floor, squares[n:].mean()) for n in range(1, max_latents + 1)])
+    ratios = gammas[:, None] / np.maximum(squares[:max_latents], np.finfo(float).tiny)
     return np.tril(np.minimum(1.0, ratios)).sum(axis=1), gammas

@@ -1,4 +1,4 @@
-"""What a metric of several models starts from: the checked codes of each, of the same samples."""
+"""Checked codes of several models on the same samples, the input of metrics that compare models."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from polariscope.core.types import ArrayInput
 
 
 class Models:
-    """The codes of several models, and their posterior variances where they are known.
+    """Codes of several models, and their posterior variances if they are known.
 
-    :param models: mean codes ``(sample, latent)`` of each model, of the same samples; or representations, which have
-        their variances, and whose ids must be the same.
+    :param models: mean codes ``(sample, latent)`` of each model, of the same samples; or representations, which include
+        variances and must have the same ids.
     :param variance: (default None) posterior variances σ² of each model, shaped like its codes.
     :param seed: (default 0) seed of every random choice.
-    :param names: (default: their numbers) what messages call the models.
+    :param names: (default: their numbers) names of the models in messages.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Models:
         if any(isinstance(model, Representation) for model in models):
             models, variance = _unpack(models, variance, labels)
         if len(models) < 2:
-            raise InputError("models", "be at least 2, since they are compared", got=len(models))
+            raise InputError("models", "be at least 2, because they are compared", got=len(models))
         self.codes: list[Float[np.ndarray, "sample _"]] = [
             check_codes(cast("ArrayInput", codes), f"codes of {label}")
             for label, codes in zip(labels, models, strict=True)
@@ -59,7 +59,7 @@ class Models:
 def _unpack(
     models: Sequence[Any], variance: Sequence[Any] | None, labels: Sequence[str]
 ) -> tuple[list[Any], list[Any]]:
-    """Means and variances of representations of the same samples."""
+    """Return the means and variances of representations of the same samples."""
     if not all(isinstance(model, Representation) for model in models):
         raise InputError(
             "models",
@@ -68,6 +68,6 @@ def _unpack(
             remedy="make a polariscope.Representation(mean, variance, sampled) of each array",
         )
     if variance is not None:
-        raise InputError("variance", "be left out with representations, which have their own")
+        raise InputError("variance", "be omitted with representations, which include variances")
     check_same_samples({label: model.ids for label, model in zip(labels, models, strict=True)})
     return [model.mean for model in models], [model.variance for model in models]

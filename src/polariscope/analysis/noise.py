@@ -1,4 +1,4 @@
-"""What a model takes for noise: the variance of its decoder, in words."""
+"""Noise level of a model: the variance of its decoder."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from typing import Any
 from polariscope.core.records import AbstractRecord
 
 NEAR = 2.0
-"""A learned variance below so many times its floor has reached it."""
+"""Ratio of a learned variance to its floor below which it counts as at the floor."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Noise(AbstractRecord):
-    """Variance γ of a Gaussian decoder, one number for all values, and what it is to be compared with.
+    """Variance γ of a Gaussian decoder, shared by all values, with the values to compare it with.
 
-    In a linear model direction i of the data, with variance λ_i, is active if and only if λ_i > βγ, so γ decides
-    what counts as noise (:func:`polariscope.analysis.theory.linear_vae`); of other models this is the rule of thumb.
+    In a linear model, direction i of the data, with variance λ_i, is active if and only if λ_i > βγ, so γ determines
+    which directions count as noise (:func:`polariscope.analysis.theory.linear_vae`). For other models this is a rule of
+    thumb.
     """
 
     gamma: float
     learned: bool
-    """Whether γ was trained, or fixed beforehand."""
+    """If True, γ was learned; otherwise it was fixed."""
     feature_variance: float | None = None
-    """Mean variance of the features, in the units that the model sees."""
+    """Mean variance of the features, in the units of the model's input."""
     floor: float | None = None
     """Lowest value that a learned γ can take."""
 
     @classmethod
     def of_run(cls, settings: Mapping[str, Any], line: Mapping[str, Any]) -> Noise | None:
-        """What a run took for noise when a line of its log was written; None where the log does not say it.
+        """Return the noise of a run at a line of its log; None if the log does not contain it.
 
-        :param settings: the run's.
-        :param line: of its log.
+        :param settings: settings of the run.
+        :param line: a line of the log.
         """
         has_rate = line.get("kl", ()) is not None  # a deterministic encoder logs None
         if line.get("gamma") is None or not has_rate:
@@ -44,28 +45,28 @@ class Noise(AbstractRecord):
 
     @property
     def is_at_floor(self) -> bool:
-        """Whether a learned γ has come down to its floor."""
+        """If True, a learned γ has reached its floor."""
         return self.floor is not None and self.gamma < NEAR * self.floor
 
     @property
     def in_words(self) -> str:
-        """γ, where it comes from and what it means.
+        """Description of γ, its origin and its meaning.
 
         >>> Noise(0.2134, True, 1.0).in_words
         'γ = 0.213 (learned; the mean feature variance is 1): directions with variance below γ count as noise'
         >>> Noise(1.0, False).in_words
         'γ = 1 (fixed): directions with variance below γ count as noise'
         """
-        beside = (
+        comparison = (
             ""
             if self.feature_variance is None
             else f"; the mean feature variance is {self.feature_variance:.3g}"
         )
-        said = f"γ = {self.gamma:.3g} ({'learned' if self.learned else 'fixed'}{beside})"
-        text = f"{said}: directions with variance below γ count as noise"
+        value = f"γ = {self.gamma:.3g} ({'learned' if self.learned else 'fixed'}{comparison})"
+        text = f"{value}: directions with variance below γ count as noise"
         if self.is_at_floor:
             text += (
-                f". γ is near its floor, {self.floor:.3g}: to this model nearly everything is signal, and how "
-                "small γ would become is not known"
+                f". γ is near its floor, {self.floor:.3g}: nearly all variation counts as signal, and without the "
+                "floor γ might be smaller"
             )
         return text

@@ -1,4 +1,4 @@
-"""How far the aggregate posterior is from filling its prior, and how much encodings overlap."""
+"""Fit of the aggregate posterior to its prior, and overlap of encodings."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from polariscope.core.records import AbstractStoredRecord
 from polariscope.core.seeds import generator
 
 Discrepancy = Callable[[Float[np.ndarray, "first latent"], Float[np.ndarray, "second latent"]], float]
-"""A distance between the distributions of two samples."""
+"""Distance between the distributions of two samples."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PriorFit(AbstractStoredRecord, remedy="compare it with the prior again"):
-    """The aggregate posterior beside the prior, in nats; None where something is not defined: ``notes`` say why."""
+    """Comparison of the aggregate posterior with the prior, in nats; undefined values are None, see ``notes``."""
 
     divergence: float | None
-    """KL(p(z) ‖ q(z)): how far q(z) is from covering the prior; 0 when they are the same."""
+    """KL(p(z) ‖ q(z)), which is large if q(z) does not cover the prior and 0 if they are the same."""
     error: float | None
     """Standard error of the divergence, from the spread over draws."""
     discrepancy: float | None
-    """Distance between draws of q(z) and of the prior, by the measure that was asked for."""
+    """Distance between draws of q(z) and of the prior, by the measure passed."""
     overlap: float | None
-    """Bhattacharyya coefficient of two encodings, averaged over pairs: 0, no two meet; 1, all are the same."""
+    """Bhattacharyya coefficient averaged over pairs of encodings: 0 if none overlap, 1 if all are the same."""
     n_samples: int
-    """Encodings that q(z) is the mixture of."""
+    """Number of encodings in the mixture q(z)."""
     n_draws: int
-    """Draws of the prior."""
+    """Number of draws of the prior."""
     notes: tuple[str, ...] = ()
 
 
@@ -52,23 +52,23 @@ def prior_fit(
     .. math:: \mathrm{KL}(p(z) \,\|\, q(z)) = \mathbb{E}_{z \sim p} [\log p(z) - \log q(z)], \qquad
         q(z) = \frac1N \sum_k q(z|x_k)
 
-    with q(z) summed exactly over the N encodings that are used; only the average over draws is Monte Carlo. This is
-    the direction that grows where the prior has mass and no encoding is; :func:`polariscope.decompose` gives the other,
-    KL(q(z) ‖ p(z)), which grows where encodings are and the prior has none. The overlap is
+    with q(z) summed exactly over N encodings; only the average over draws is Monte Carlo. This KL is large if the prior
+    has mass where there are no encodings. :func:`polariscope.decompose` computes the reverse, KL(q(z) ‖ p(z)), which is
+    large if there are encodings where the prior has no mass. The overlap is
     :func:`polariscope.numerics.overlap.mean_overlap` of the encodings.
 
-    A posterior that is a point has no density: only the discrepancy is given. A conditional prior is not one prior:
-    only the overlap is.
+    A posterior that is a point has no density, so only the discrepancy is computed. A conditional prior is not a single
+    prior, so only the overlap is computed.
 
     Reference: mathieu2019 §4 and §6.2, overlap and fit to the prior; the coefficient is our measure of overlap.
 
-    :param representation: what :func:`polariscope.encode` returns.
+    :param representation: result of :func:`polariscope.encode`.
     :param draws: draws z ~ p(z); None for a conditional prior.
-    :param log_density: log p(z) at each.
-    :param discrepancy: (default None: not asked for) a distance between two samples, of draws of q(z) and of the prior.
-    :param n_points: (default 2,000) encodings that are used; None for all.
-    :param n_compared: (default 1,000) draws of each that the discrepancy compares.
-    :param seed: (default 0) seed of the choice of encodings.
+    :param log_density: log p(z) at each draw.
+    :param discrepancy: (default None: not computed) distance between draws of q(z) and draws of the prior.
+    :param n_points: (default 2,000) number of encodings to use; None for all.
+    :param n_compared: (default 1,000) number of draws of each distribution for the discrepancy.
+    :param seed: (default 0) seed of the selection of encodings.
 
     >>> codes = np.zeros((5, 1))
     >>> rep = Representation(mean=codes, variance=codes + 1, sampled=codes)
@@ -81,9 +81,9 @@ def prior_fit(
         if number is not None and number < 2:
             raise InputError(name, "be at least 2", got=number)
     if representation.n_samples < 2:
-        raise InputError(problem="one encoding has none to overlap with", remedy="encode at least 2")
+        raise InputError(problem="overlap requires at least 2 encodings", got=1, remedy="encode more")
     if (draws is None) != (log_density is None):
-        raise InputError("draws and log_density", "both be given, or neither")
+        raise InputError("draws and log_density", "be passed together")
     order = generator(seed, "prior-fit").permutation(representation.n_samples)[:n_points]
     mean, variance, sampled = (
         np.asarray(part, dtype=np.float64)[order]
@@ -97,7 +97,7 @@ def prior_fit(
     if is_point:
         notes.append("The posterior is a point for some inputs, so q(z) has no density and no overlap.")
     if draws is None:
-        notes.append("The prior depends on the sample, so there is no one p(z) to compare q(z) with.")
+        notes.append("The prior depends on the sample, so there is no single p(z) to compare q(z) with.")
     divergence = error = None
     if draws is not None and log_density is not None and not is_point:
         divergence, error = _divergence(draws, log_density, mean, variance, covariance)
@@ -124,11 +124,11 @@ def _divergence(
     variance: Float[np.ndarray, "sample latent"],
     covariance: Float[np.ndarray, "sample latent latent"] | None,
 ) -> tuple[float, float]:
-    """KL(p ‖ q) and its standard error."""
+    """Return KL(p ‖ q) and its standard error."""
     from polariscope.numerics.mixtures import log_gaussian_mixture
 
     if len(draws) < 2:
-        raise InputError("draws", "be at least 2, or their spread is not known", got=len(draws))
+        raise InputError("draws", "be at least 2 for a standard error", got=len(draws))
     factor = None if covariance is None else np.linalg.cholesky(covariance)
     gaps = log_density - log_gaussian_mixture(draws, mean, variance, factor)
     return float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(len(gaps))

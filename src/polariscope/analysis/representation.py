@@ -1,7 +1,7 @@
-"""A dataset through a model: mean, variance and sampled arrays.
+"""Representation of a dataset by a model: mean, variance and sampled arrays.
 
-A representation is never just "z": the mean, the variance and the sampled representation behave differently,
-and that difference is our subject. Everything after this works on the arrays alone.
+The mean, the variance and the sampled representation behave differently, so the arrays are never just called "z". All
+analyses use the arrays alone.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import pandas
 
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
-"""Classes without order, classes in order, classes around a circle, and measured values."""
+"""Kinds of factors: unordered classes, ordered classes, classes on a circle, and measured values."""
 ARRAYS = (
     *("mean", "variance", "sampled", "factors", "indices"),
     *("prior_mean", "prior_variance", "rate", "covariance", "effect", "effect_error"),
 )
-WORDS = (
+METADATA = (
     *("factor_names", "factor_kinds", "notes", "meaning_of_passive", "prior_is_factorised"),
     "variance_is_exact",
 )
@@ -37,7 +37,7 @@ WORDS = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Representation(AbstractRecord):
-    """What an encoder makes of n samples. Arrays are float, ``(sample, latent)``."""
+    """Codes of n samples. Arrays are float, ``(sample, latent)``."""
 
     mean: Float[np.ndarray, "sample latent"]
     """Posterior mean μ(x)."""
@@ -46,43 +46,43 @@ class Representation(AbstractRecord):
     sampled: Float[np.ndarray, "sample latent"]
     """One draw z ~ q(z|x) per sample."""
     factors: Shaped[np.ndarray, "sample factor"] | None = None
-    """Ground-truth factors of each sample; None: they are not known."""
+    """Ground-truth factors of each sample; None if they are not known."""
     factor_names: tuple[str, ...] = ()
     """Name of each factor."""
     factor_kinds: tuple[FactorKind, ...] = ()
-    """Kind of each factor; empty where nobody says: integers are then classes."""
+    """Kind of each factor; if it is empty, integers are classes."""
     ids: Shaped[np.ndarray, " sample"] | None = None
-    """What identifies each sample: its number in the dataset, or the name of its row or file. Samples of two
-    representations are the same when their ids are."""
+    """Identifier of each sample: its number in the dataset, or the name of its row or file. Samples with equal ids are
+    the same."""
     indices: Shaped[np.ndarray, " sample"] | None = None
-    """Which observations of the dataset these are."""
+    """Indices of the observations in the dataset."""
     prior_mean: Float[np.ndarray, "..."] | None = None
-    """Mean of the prior, ``(latent,)`` or ``(sample, latent)`` when it is conditional; None is 0."""
+    """Mean of the prior, ``(latent,)``, or ``(sample, latent)`` if it is conditional; None means 0."""
     prior_variance: Float[np.ndarray, "..."] | None = None
-    """Variance of the prior, shaped like ``prior_mean``; None is 1."""
+    """Variance of the prior, shaped like ``prior_mean``; None means 1."""
     rate: Float[np.ndarray, "sample latent"] | None = None
-    """KL(q(z_j|x) ‖ p(z_j)) in nats as the model's own prior has it; None: from the Gaussian moments above."""
+    """KL(q(z_j|x) ‖ p(z_j)) in nats for the model's prior; if None, it is computed from the Gaussian moments above."""
     covariance: Float[np.ndarray, "sample latent latent"] | None = None
-    """Posterior covariance Σ(x) where latents are correlated given x; None: they are independent."""
+    """Posterior covariance Σ(x); None if latents are independent given x."""
     effect: Float[np.ndarray, " latent"] | None = None
-    """Decoder effect of each latent, in nats: rise of −log p(x|z) when the latent is taken from another observation
+    """Decoder effect of each latent, in nats: rise of −log p(x|z) if the latent is taken from another observation
     (:func:`polariscope.models.effect.decoder_effect`); None without a decoder."""
     effect_error: Float[np.ndarray, " latent"] | None = None
     """Standard error of the decoder effect."""
     prior_is_factorised: bool = False
-    """Whether the prior's latents are known to be independent; a Gaussian's always are."""
+    """If True, the latents are known to be independent under the prior; under a Gaussian prior they always are."""
     sampled_was_drawn: bool = False
-    """Whether ``sampled`` was not given but drawn by :func:`draw_sampled`."""
+    """If True, ``sampled`` was drawn by :func:`draw_sampled`."""
     variance_is_exact: bool = False
-    """Whether ``variance`` is known to be σ², since a model of this package made it; others may have mixed it up."""
+    """If True, ``variance`` comes from a model of this package, so it is σ² and not its logarithm or root."""
     training: TrainingState = dataclasses.field(default_factory=TrainingState)
-    """State of the training that the model comes from; unknown without a log."""
+    """State of the training of the model; unknown without a log."""
     fit: LikelihoodFit = dataclasses.field(default_factory=LikelihoodFit)
-    """Residuals against the likelihood of the model; empty without a decoder."""
+    """Fit of the model's likelihood to the residuals; empty without a decoder."""
     notes: tuple[str, ...] = ()
-    """What should be known of how it was made."""
+    """Notes about the encoding."""
     meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
-    """What a passive latent looks like under the prior, in words."""
+    """Description of a passive latent under the prior."""
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -125,7 +125,7 @@ class Representation(AbstractRecord):
                     name,
                     "be finite",
                     got=f"{count} NaN or infinite of {np.size(array)} values",
-                    remedy="the model may have diverged",
+                    remedy="the model might have diverged",
                 )
         if self.covariance is not None and not np.allclose(
             np.diagonal(self.covariance, axis1=1, axis2=2), self.variance, rtol=1e-3, atol=0
@@ -169,7 +169,7 @@ class Representation(AbstractRecord):
         if self.ids is not None and np.shape(self.ids) != shape[:1]:
             raise InputError(
                 "ids",
-                f"identify each of the {shape[0]} samples",
+                f"have an id for each of the {shape[0]} samples",
                 got=f"an array of shape {np.shape(self.ids)}",
             )
 
@@ -182,7 +182,7 @@ class Representation(AbstractRecord):
         return self.mean.shape[1]
 
     def _summary(self) -> list[tuple[str, str]]:
-        """What it holds, in words."""
+        """Return labels and texts that describe the arrays."""
         span = f"{self.variance.min():.3g} to {self.variance.max():.3g}, mean {self.variance.mean():.3g}"
         kinds = self.factor_kinds or ("",) * len(self.factor_names)
         factors = ", ".join(
@@ -190,11 +190,11 @@ class Representation(AbstractRecord):
         )
         known = "not known" if self.factors is None else f"{self.factors.shape[1]} without names"
         moments = [array for array in (self.prior_mean, self.prior_variance) if array is not None]
-        prior = "conditional" if any(array.ndim == 2 for array in moments) else "one for all samples"
+        prior = "conditional" if any(array.ndim == 2 for array in moments) else "the same for all samples"
         return [
             ("representation", f"{self.n_samples:,} samples, {self.n_latents} latents, {self.mean.dtype}"),
             ("variance", span),
-            ("sampled", "drawn here" if self.sampled_was_drawn else "given"),
+            ("sampled", "drawn from N(mean, variance)" if self.sampled_was_drawn else "passed"),
             ("factors", factors or known),
             ("prior", prior if moments else "N(0, 1)"),
             *(("note", note) for note in self.notes),
@@ -211,7 +211,7 @@ class Representation(AbstractRecord):
     def to_frame(self) -> pandas.DataFrame:
         """Return a table with a row for each sample: mean, variance and sampled code of each latent, and factors.
 
-        Columns are called ``mean.0``, ``variance.0``, ``sampled.0`` and, for factors, ``factor.NAME``. Rows are
+        Columns are named ``mean.0``, ``variance.0``, ``sampled.0`` and, for factors, ``factor.NAME``. Rows are
         indexed by the ids of the samples, if they are known.
         """
         import pandas
@@ -230,21 +230,21 @@ class Representation(AbstractRecord):
         )
 
     def to_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Named arrays and words, for a file."""
+        """Return named arrays and metadata, for a file."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
-        metadata = {name: getattr(self, name) for name in WORDS}
+        metadata = {name: getattr(self, name) for name in METADATA}
         if self.ids is not None and self.ids.dtype.kind in "iu":
-            arrays["ids"] = self.ids.copy()  # files do not hold two names of one array
+            arrays["ids"] = self.ids.copy()  # files reject two names of the same array
         elif self.ids is not None:
             metadata["ids"] = [str(name) for name in self.ids]
         return {name: array for name, array in arrays.items() if array is not None}, metadata
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], words: Mapping[str, Any]) -> Representation:
-        """What :meth:`to_arrays` took apart.
+        """Return the representation from the results of :meth:`to_arrays`.
 
-        :param arrays: the arrays by name.
-        :param words: everything else by name.
+        :param arrays: arrays by name.
+        :param words: metadata by name.
         """
         tuples = {name: tuple(words[name]) for name in ("factor_names", "factor_kinds", "notes")}
         ids = {"ids": np.array(words["ids"])} if "ids" in words else {}
@@ -252,9 +252,9 @@ class Representation(AbstractRecord):
 
 
 def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) -> None:
-    """Refuse representations whose rows are of different samples; those without ids are trusted.
+    """Raise an error if representations are of different samples; those without ids are not checked.
 
-    :param ids: the ids of each representation by its name, None where they are not known.
+    :param ids: ids of each representation by its name; None if they are not known.
     """
     known = [(name, np.asarray(array)) for name, array in ids.items() if array is not None]
     for name, array in known[1:]:
@@ -267,7 +267,7 @@ def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) 
                 got=f"{len(first)} and {len(array)}",
                 remedy=f"{remedy}",
             )
-        # Names of rows that are whole numbers were kept as numbers up to version 0.2.
+        # Up to version 0.2, names of rows that are integers were stored as numbers.
         differs = first.astype(str) != array.astype(str)
         if differs.any():
             row = int(differs.argmax())
@@ -284,6 +284,6 @@ def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) 
 def draw_sampled(
     mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"], seed: int
 ) -> Float[np.ndarray, "sample latent"]:
-    """One draw z ~ N(mean, variance) per sample, for codes that come without one."""
+    """Draw z ~ N(mean, variance) once per sample, for codes without sampled arrays."""
     noise = generator(seed, "sampled").standard_normal(mean.shape)
     return (mean + np.sqrt(variance) * noise).astype(mean.dtype)

@@ -1,4 +1,4 @@
-"""All metrics of a representation in one pass: what several need is computed once."""
+"""All metrics of a representation in one pass; intermediate results are shared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from polariscope.core.types import FactorsLike
 Source = Literal["mean", "sampled"]
 NONE_IN_USE = "no latent is in use, so there is nothing to score"
 """Reason why a metric of the latents in use does not apply to a collapsed model."""
-"""Called before each metric: its name, how many are done, how many there are."""
 
 
 def score(
@@ -41,33 +40,34 @@ def score(
     factor_kinds: Sequence[FactorKind] | None = None,
     progress: AnyProgress | None = None,
 ) -> Scores:
-    """Every metric asked for, of one representation; tables, splits and resamples they share are made once.
+    """Compute metrics of one representation; shared tables, splits and resamples are computed once.
 
-    ``representation`` is one, or an array (sample, latent) of codes with ``factors`` and ``factor_names`` beside it:
-    only what looks at posteriors needs their variances, which a Representation has.
+    ``representation`` is a Representation, or an array (sample, latent) of codes together with ``factors`` and
+    ``factor_names``. Metrics that use posterior variances require a Representation.
 
-    ``metrics`` is "all", names joined by commas or in a list, each with a variant behind a colon where another than
-    the default is meant: ``"mig,dci:lasso"``; ``options`` are those of each, ``{"mig": {"n_bins": 10}}``, which
-    its score records. ``source`` says whether the mean or the sampled codes are scored, or which of them an array
-    holds. Kinds of factors are the representation's, unless ``factor_kinds`` says
-    otherwise; a measured factor of an array must be declared there. Factors with a
-    single value are left out, with a note: nothing can be learnt about them; factors that are wrong, of another number
-    of samples or undeclared, are refused, unless a Representation has them and no metric asks for them. A metric that
-    does not apply, for want of factors, of variances or of several models, is listed with the reason and does not stop
-    the others.
+    ``metrics`` is "all", a comma-separated string, or a list of names. A variant other than the default follows a
+    colon: ``"mig,dci:lasso"``. ``options`` maps a metric to its options, ``{"mig": {"n_bins": 10}}``, which are stored
+    with its score. ``source`` selects the mean or the sampled codes, or describes the codes of an array. Kinds of
+    factors are those of the representation unless ``factor_kinds`` is passed; a measured factor of an array must be
+    declared there.
+
+    A factor with a single value is left out, with a note. Factors with the wrong number of samples, or undeclared
+    measured ones, raise an error, unless they belong to a Representation and no metric requires them. A metric that
+    does not apply, because factors, variances or several models are missing, is listed with the reason; the others are
+    computed.
 
     :param representation: a Representation, or codes as an array (sample, latent).
     :param metrics: (default "all") names joined by commas, or a list of them.
     :param seed: (default 0) seed of splits, resamples and classifiers.
-    :param options: (default: the defaults of each metric) options by the name of the metric.
-    :param source: (default "mean") which codes are scored: "mean" or "sampled".
-    :param latents: (default "all") which latents are scored: "all", or "in-use", those that
-        :mod:`polariscope.analysis.regime.use` finds in use. If none is, no metric applies.
-    :param factors: (default: the representation's) ground-truth factors, for codes given as an array.
-    :param factor_names: (default: the representation's) their names.
-    :param factor_kinds: (default: the representation's, else classes) the kind of each factor.
-    :param progress: (default None) called before each metric with its name, its number and how many there are, or
-        with an event if it takes a :class:`polariscope.core.progress.ProgressEvent`.
+    :param options: (default: the defaults of each metric) options by name of the metric.
+    :param source: (default "mean") codes to score: "mean" or "sampled".
+    :param latents: (default "all") latents to score: "all", or "in-use" for those in use
+        (:mod:`polariscope.analysis.regime.use`). If no latent is in use, no metric applies.
+    :param factors: (default: the representation's) ground-truth factors, if the codes are an array.
+    :param factor_names: (default: the representation's) names of the factors.
+    :param factor_kinds: (default: the representation's, otherwise categorical) kind of each factor.
+    :param progress: (default None) function called before each metric with its name, the number of metrics done and
+        their total, or with an event if it accepts a :class:`polariscope.core.progress.ProgressEvent`.
 
     >>> rng = np.random.default_rng(0)
     >>> factors = rng.integers(3, size=(500, 2))
@@ -88,7 +88,7 @@ def score(
         if in_use is None or not isinstance(representation, Representation):
             raise InputError(
                 "latents",
-                "be 'all' for codes without variances, which do not tell which latents are in use",
+                "be 'all' for codes without variances, because use is computed from variances",
                 got="'in-use'",
                 remedy="pass a Representation",
             )
@@ -106,7 +106,7 @@ def score(
             )
         representation = _columns_of(representation, in_use)
     arrays = _arrays(representation, source, factors, factor_names, factor_kinds)
-    made = _Pass(arrays, source, {name for name, _ in plan.values()}, seed)
+    scorer = _Pass(arrays, source, {name for name, _ in plan.values()}, seed)
     events = listener(progress, lambda event: (event.task, event.done, event.total))
     scores: dict[str, Score] = {}
     refused: dict[str, str] = {}
@@ -115,43 +115,43 @@ def score(
             message = f"{number + 1}/{len(plan)} {word}"
             events(ProgressEvent(word, number, len(plan), "metric", message=message))
         try:
-            scores[word] = made.score(name, options)
+            scores[word] = scorer.score(name, options)
         except InputError as error:
             refused[word] = str(error)
     return Scores(
         scores=scores,
         not_applicable=refused,
         source=source,
-        n_samples=made.without_factors.n_samples,
-        n_latents=made.without_factors.n_latents,
-        factor_names=made.names,
+        n_samples=scorer.without_factors.n_samples,
+        n_latents=scorer.without_factors.n_latents,
+        factor_names=scorer.names,
         seed=seed,
-        notes=made.notes,
-        factor_kinds=() if made.with_factors is None else made.with_factors.factor_kinds,
-        fingerprint=made.fingerprint,
+        notes=scorer.notes,
+        factor_kinds=() if scorer.with_factors is None else scorer.with_factors.factor_kinds,
+        fingerprint=scorer.fingerprint,
         latents=cast("Coverage", latents),
         in_use=in_use,
     )
 
 
 def _columns_of(rep: Representation, latents: Sequence[int]) -> Representation:
-    """Return the representation of some latents alone."""
+    """Return a representation with only some of the latents."""
     keep = list(latents)
     last = ("mean", "variance", "sampled", "rate", "effect", "effect_error", "prior_mean", "prior_variance")
     arrays = {name: getattr(rep, name) for name in last}
-    chosen: dict[str, Any] = {
+    selected: dict[str, Any] = {
         name: None if array is None else array[..., keep] for name, array in arrays.items()
     }
     covariance = None if rep.covariance is None else rep.covariance[:, keep][:, :, keep]
-    return dataclasses.replace(rep, **chosen, covariance=covariance)
+    return dataclasses.replace(rep, **selected, covariance=covariance)
 
 
-def options_of_words(
+def selected_options(
     metrics: str | Sequence[str], options: Mapping[str, Mapping[str, object]] | None
 ) -> dict[str, dict[str, Any]]:
-    """The options of the metrics asked for that are not the defaults, each checked; variants are in the words.
+    """Check the options of the selected metrics and return those that are not the defaults, without variants.
 
-    >>> options_of_words("mig,tc", {"mig": {"n_bins": "10", "n_samples": 2000}})
+    >>> selected_options("mig,tc", {"mig": {"n_bins": "10", "n_samples": 2000}})
     {'mig': {'n_bins': 10}}
     """
     _plan(metrics, options)
@@ -162,10 +162,10 @@ def options_of_words(
     return {name: changed for name, changed in sorted(checked.items()) if changed}
 
 
-def words_of(metrics: str | Sequence[str]) -> list[str]:
-    """The metrics asked for, each checked, a variant behind a colon; "all" are all there are.
+def selected_metrics(metrics: str | Sequence[str]) -> list[str]:
+    """Check the names of metrics and return them as a list; a variant follows a colon, and "all" selects every metric.
 
-    >>> words_of("mig, dci:lasso")
+    >>> selected_metrics("mig, dci:lasso")
     ['mig', 'dci:lasso']
     """
     return list(_plan(metrics))
@@ -174,7 +174,7 @@ def words_of(metrics: str | Sequence[str]) -> list[str]:
 def _plan(
     metrics: str | Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The metric and options behind each word; every word is checked before anything is computed."""
+    """Return the metric and options of each token; all tokens are checked before any metric is computed."""
     tokens = [word.strip() for word in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
     tokens = [name for word in tokens if word for name in (family if word == "all" else [word])]
     plan = {}
@@ -183,20 +183,20 @@ def _plan(
         values = {**(options or {}).get(name, {}), **({"variant": variant} if colon else {})}
         plan[word] = name, check_options(f"metric {name!r}", family[name], values)
     if not plan:
-        raise InputError("metrics", "name at least one metric, or be 'all'", got="none")
+        raise InputError("metrics", "contain at least one metric, or be 'all'", got="none")
     scored = {name for name, _ in plan.values()}
     for name in options or {}:
         if name not in scored:
-            family[name]  # refuses unknown names
+            family[name]  # raises an error for unknown names
             raise InputError(
-                problem=f"options of {name!r} were given, but the metrics are {', '.join(sorted(scored))}"
+                problem=f"options of {name!r} were passed, but the metrics are {', '.join(sorted(scored))}"
             )
     return plan
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Arrays:
-    """What is scored."""
+    """Arrays to score."""
 
     codes: Any
     variance: Any
@@ -204,7 +204,7 @@ class _Arrays:
     factor_names: tuple[str, ...]
     factor_kinds: Sequence[str] | None
     representation: Representation | None
-    """Where the arrays come from, if not from the caller."""
+    """Origin of the arrays; None if the caller passed them."""
 
 
 def _arrays(
@@ -225,7 +225,7 @@ def _arrays(
         return _Arrays(representation, None, factors, tuple(factor_names), factor_kinds, None)
     if factors is not None or factor_names:
         raise InputError(
-            "factors", "be left out with a Representation, which has its own", remedy="set them there"
+            "factors", "be omitted with a Representation, which includes them", remedy="set them there"
         )
     codes = representation.mean if source == "mean" else representation.sampled
     kinds = factor_kinds if factor_kinds is not None else representation.factor_kinds or None
@@ -240,7 +240,7 @@ def _arrays(
 
 
 class _Pass:
-    """Arrays, checked once, and the metrics called with them."""
+    """Checked arrays, to which the metrics are applied."""
 
     def __init__(
         self,
@@ -266,13 +266,14 @@ class _Pass:
         try:
             self.with_factors, self.refusal = self._with_factors()
         except InputError as error:
-            if needs_factors or arrays.representation is None:  # the caller gave them
+            # Wrong factors of a representation matter only if a metric requires them.
+            if needs_factors or arrays.representation is None:  # the caller passed them
                 raise
             self.with_factors, self.refusal = None, error
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything a score can depend on, but for the settings."""
+        """Hash of all arrays that a score can depend on."""
         rep = self.arrays.representation
         parts = {
             "codes": self.without_factors.codes,
@@ -284,17 +285,19 @@ class _Pass:
         return files.digest({name: None if a is None else files.digest_array(a) for name, a in parts.items()})
 
     def _with_factors(self) -> tuple[Table | None, InputError | None]:
-        """What metrics with factors start from, or why there is none."""
+        """Return the table for metrics with factors, or the reason why there is none."""
         if self.arrays.factors is None:
             return None, InputError(
-                problem="it needs factors, and these samples have none",
+                problem="it requires factors, and these samples have none",
                 remedy="encode a dataset with known factors",
             )
         factors = check_factors(self.arrays.factors, self.without_factors.n_samples)
         names = named(self.arrays.factor_names, factors.shape[1])
         if len(names) != factors.shape[1]:
             raise InputError(
-                "factor_names", f"name each of the {factors.shape[1]} factors", got=f"{len(names)} names"
+                "factor_names",
+                f"have a name for each of the {factors.shape[1]} factors",
+                got=f"{len(names)} names",
             )
         varies = np.array([len(np.unique(column)) > 1 for column in factors.T])
         if not varies.any():
@@ -305,7 +308,7 @@ class _Pass:
         if kinds is not None:
             if len(kinds) != len(names):
                 raise InputError(
-                    "factor_kinds", f"name a kind for each of the {len(names)} factors", got=len(kinds)
+                    "factor_kinds", f"have a kind for each of the {len(names)} factors", got=len(kinds)
                 )
             kinds = [kind for kind, is_varying in zip(kinds, varies, strict=True) if is_varying]
         self.names = tuple(name for name, is_varying in zip(names, varies, strict=True) if is_varying)
@@ -319,8 +322,8 @@ class _Pass:
         needs = family.traits(name)["needs"]
         if "models" in needs:
             raise InputError(
-                problem="it compares several models, and this is one",
-                remedy=f"in Python, polariscope.metrics[{name!r}] takes a list of the codes of each",
+                problem="it compares several models, but only one was passed",
+                remedy=f"in Python, pass a list with the codes of each model to polariscope.metrics[{name!r}]",
             )
         if "factors" not in needs:
             return family[name].of(self.without_factors, **options)
@@ -331,7 +334,7 @@ class _Pass:
 
 
 def _about_posterior(rep: Representation | None, uses_types: bool) -> dict[str, Any]:
-    """What a table holds of the posterior and the prior beside the variances."""
+    """Return the arguments of a table that describe the posterior and the prior, besides the variances."""
     if rep is None:
         return {}
     types = types_of(moments(relative_posterior(rep)), TypeRule.alpha).tolist() if uses_types else None

@@ -1,9 +1,9 @@
-r"""Linear variational autoencoders, solved: the polarised regime in closed form.
+r"""Linear variational autoencoders: the polarised regime in closed form.
 
 Decoder :math:`p(x|z) = \mathcal{N}(Wz + b, \gamma I_m)`, posterior :math:`\mathcal{N}(\mu(x), \Sigma)`, loss
-:math:`-\mathbb{E} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))` in nats. :func:`linear_vae` gives the optimum
-over everything, :func:`linear_posterior` the best posterior for a given W and prior, and :func:`conditional_prior`
-the best prior p(z|u) of an iVAE for given posteriors.
+:math:`-\mathbb{E} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))` in nats. :func:`linear_vae` returns the global
+optimum, :func:`linear_posterior` the best posterior for a given W and prior, and :func:`conditional_prior` the best
+prior p(z|u) of an iVAE for given posteriors.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearSolution(AbstractRecord):
-    """Optimum of a linear β-VAE: one entry per latent, by eigenvalue, largest first; surplus latents last."""
+    """Optimum of a linear β-VAE, with one entry per latent, by eigenvalue, largest first; surplus latents are last."""
 
     loss: float
     """Expected loss in nats per sample."""
     active: Bool[np.ndarray, " latent"]
     singular_values: Float[np.ndarray, " latent"]
-    """Of the decoder: W = UΛPᵀ, with principal directions U and a signed permutation P."""
+    """Singular values of the decoder W = UΛPᵀ, with principal directions U and a signed permutation P."""
     variances: Float[np.ndarray, " latent"]
     """Posterior variance, the same for every input."""
     mean_variances: Float[np.ndarray, " latent"]
-    """Variance of the posterior mean over the data; with the posterior variance it makes 1."""
+    """Variance of the posterior mean over the data; it and the posterior variance add up to 1."""
     kls: Float[np.ndarray, " latent"]
-    """Mean KL from the prior, nats."""
+    """Mean KL from the prior, in nats."""
     beta: float
     gamma: float
-    """Variance of the decoder, as given or as learned."""
+    """Variance of the decoder, as passed or as learned."""
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a table with a row for each latent."""
@@ -62,12 +62,12 @@ class LinearSolution(AbstractRecord):
 
     @property
     def rate(self) -> float:
-        """KL from the prior, summed over latents, nats."""
+        """KL from the prior, summed over latents, in nats."""
         return float(self.kls.sum())
 
     @property
     def distortion(self) -> float:
-        """Expected −log p(x|z), nats."""
+        """Expected −log p(x|z), in nats."""
         return self.loss - self.beta * self.rate
 
 
@@ -78,24 +78,24 @@ def linear_vae(
     beta: float = 1.0,
     gamma: float | None = 1.0,
 ) -> LinearSolution:
-    r"""What a linear β-VAE with a diagonal posterior and prior N(0, I) converges to.
+    r"""Return the optimum of a linear β-VAE with a diagonal posterior and prior N(0, I).
 
-    ``eigenvalues`` λ_i of the data's covariance, all m of them, in any order; ``gamma`` the decoder's variance γ,
-    None for the learned one (β = 1 only). With λ_1 ≥ λ_2 ≥ …, component i ≤ n is active if and only if λ_i > βγ,
-    and then
+    ``eigenvalues`` are all m eigenvalues λ_i of the data's covariance, in any order. ``gamma`` is the decoder's
+    variance γ, or None for the learned one (β = 1 only). With λ_1 ≥ λ_2 ≥ …, component i ≤ n is active if and only if
+    λ_i > βγ, and then
 
     .. math:: \Lambda_{ii}^2 = \lambda_i - \beta\gamma, \quad \sigma_i^2 = \beta\gamma/\lambda_i, \quad
         \mathrm{Var}[\mu_i] = 1 - \beta\gamma/\lambda_i, \quad \mathrm{KL}_i = \tfrac12 \log(\lambda_i/\beta\gamma);
 
-    otherwise 0, 1, 0 and 0: passive. The loss is
+    otherwise the component is passive, and these are 0, 1, 0 and 0. The loss is
 
     .. math:: \tfrac12 \Bigl( m \log 2\pi\gamma + \frac1\gamma \Bigl[ \sum_{i \le n} \min(\lambda_i, \beta\gamma)
         + \sum_{i > n} \lambda_i \Bigr] \Bigr) + \beta \sum_{i \le n} \mathrm{KL}_i
 
-    γ → 0 makes every direction that varies active, without noise; β → ∞ makes all latents passive. A learned γ
-    is, for β = 1, the mean of the discarded eigenvalues, as in probabilistic PCA; it would be 0, and the loss
-    minus infinity, if nothing that varies were discarded: that is refused. Eigenvalues are taken to be distinct;
-    within an eigenspace the directions are arbitrary (zietlow2022 Prop. 1), and all the above still holds.
+    As γ → 0, every direction that varies becomes active, without noise. As β → ∞, all latents become passive. For
+    β = 1, a learned γ is the mean of the discarded eigenvalues, as in probabilistic PCA. If all discarded directions
+    are constant, γ would be 0 and the loss minus infinity, which raises an error. Eigenvalues are assumed to be
+    distinct; within an eigenspace the directions are arbitrary (zietlow2022 Prop. 1), and the results still hold.
 
     Reference: bonheme2023 §4.2–4.3 for the posterior given W; Tipping & Bishop, Probabilistic principal component
     analysis (tipping1999), for γ. The optimum of W with β is derived here: replace γ by βγ in theirs.
@@ -110,6 +110,7 @@ def linear_vae(
     if gamma is None:
         gamma = _learned(values, rest)
     noise = beta * gamma
+    # Latents beyond the number of features have the eigenvalue 0.
     largest = np.pad(largest, (0, n_latents - len(largest)))
     active = largest > noise
     ratios = np.divide(largest, noise, out=np.ones_like(largest), where=active)  # λ/βγ, or 1
@@ -129,23 +130,23 @@ def linear_vae(
 
 
 FLOOR = 1e-4
-"""Lowest variance that a decoder learns, relative to the mean variance of the features, unless it is told otherwise."""
+"""Default lower limit of a learned decoder variance, relative to the mean variance of the features."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearSize(AbstractRecord):
-    """How many latents a linear VAE needs: the answer first."""
+    """Number of latents that a linear VAE needs, with the evidence."""
 
     n_latents: int
-    """End of the first stretch of n whose Σ E[σ²] is within the threshold; 0 where n = 1 is not."""
+    """Largest n such that models with 1 … n latents all have Σ E[σ²] within the threshold; 0 if n = 1 exceeds it."""
     gamma: float
-    """Variance of the decoder with so many latents; for 0 latents, with one."""
+    """Variance of the decoder with ``n_latents`` latents; for 0 latents, that with one."""
     traces: Float[np.ndarray, " n"]
     """Σ E[σ²] for n = 1, 2, …"""
     gammas: Float[np.ndarray, " n"]
     """Variance of the decoder for n = 1, 2, …"""
     is_at_end: bool
-    """Whether every n that was asked about fits, so the answer is only as large as the data allow."""
+    """If True, every n is within the threshold, so the result is limited by the size of the data."""
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a table with a row for each number of latents: Σ E[σ²] and the variance of the decoder."""
@@ -163,26 +164,26 @@ def linear_size(
     gamma: float | None = None,
     floor: float | None = None,
 ) -> LinearSize:
-    r"""How many latents FONDUE finds with linear VAEs that are trained to their optimum, without training any.
+    r"""Return the number of latents that FONDUE selects with optimal linear VAEs, without training.
 
-    The largest n such that no n' ≤ n exceeds the threshold t:
+    It is the largest n such that no n' ≤ n exceeds the threshold t:
 
     .. math:: \sum_{i \le n'} \min(1, \gamma_{n'} / \lambda_i) \le t, \qquad
         \gamma_n = \max\Bigl( \mathrm{floor}, \frac{1}{m - n} \sum_{i > n} \lambda_i \Bigr)
 
-    with the eigenvalues λ_1 ≥ … ≥ λ_m of the data's covariance: a learned variance γ_n is the mean of the discarded
-    eigenvalues. It falls with n, so the sum need not rise with n: near m it usually falls again, and models with almost
-    as many latents as features fit although smaller ones have too many. These later stretches are no answer, so the
-    first one is. n goes up to min(m, samples) − 1, but at least to 1: with as many latents nothing would be left for γ.
+    with the eigenvalues λ_1 ≥ … ≥ λ_m of the data's covariance. The learned variance γ_n is the mean of the discarded
+    eigenvalues. It falls with n, so the sum does not always rise with n. Near m it usually falls again, so models with
+    almost as many latents as features are within the threshold although smaller ones exceed it. Such larger n are
+    ignored. The largest n considered is min(m, samples) − 1, but at least 1, because γ needs a discarded direction.
 
-    The sums are those of :func:`linear_vae` for each n (with ``gamma=None`` there too), all at once. Only the floor is
-    not in it, which decides where data without noise have no direction left: their answer is the number of directions.
+    The sums equal those of :func:`linear_vae` for each n (also with ``gamma=None``), but include the floor. The floor
+    matters for data without noise once no direction is left: their result is the number of directions.
 
-    :param eigenvalues: of the data's covariance, all m of them, in any order.
-    :param threshold: (default 1) largest Σ E[σ²] that counts as no surplus.
-    :param n_samples: (default None: many) how many samples the covariance is of.
+    :param eigenvalues: all m eigenvalues of the data's covariance, in any order.
+    :param threshold: (default 1) maximum Σ E[σ²]; above it a latent is unused.
+    :param n_samples: (default None: many) number of samples from which the covariance was computed.
     :param gamma: (default None: learned) variance of the decoder.
-    :param floor: (default 1e-4 of the mean eigenvalue, as in training) lowest variance that is learned.
+    :param floor: (default 1e-4 of the mean eigenvalue, as in training) lower limit of the learned variance.
 
     >>> result = linear_size(np.array([8.0, 4.0, 2.0, 0.5, 0.25, 0.25]))
     >>> result.n_latents, round(result.gamma, 3), result.traces.round(2)
@@ -196,16 +197,17 @@ def linear_size(
     if n_samples is not None and n_samples < 2:
         raise InputError("n_samples", "be at least 2", got=n_samples)
     if values[0] == 0:
-        raise InputError("eigenvalues", "not all be 0", remedy="data that never vary need no latent")
-    most = max(1, min(len(values), n_samples or len(values)) - 1)
-    counts = np.arange(1, most + 1)
+        raise InputError("eigenvalues", "not all be 0", remedy="constant data need no latent")
+    max_latents = max(1, min(len(values), n_samples or len(values)) - 1)
+    counts = np.arange(1, max_latents + 1)
     if gamma is None:
         discarded = np.append(np.cumsum(values[::-1])[::-1], 0.0)[counts]  # Σ_{i > n} λ_i
         lowest = FLOOR * values.mean() if floor is None else floor
         gammas = np.maximum(lowest, discarded / np.maximum(len(values) - counts, 1))
     else:
-        gammas = np.full(most, float(gamma))
-    active = np.minimum(counts, np.searchsorted(-values, -gammas))  # how many of the n have λ > γ_n
+        gammas = np.full(max_latents, float(gamma))
+    # searchsorted requires ascending order, so both sides are negated.
+    active = np.minimum(counts, np.searchsorted(-values, -gammas))  # number of the n latents with λ > γ_n
     inverses = np.cumsum(np.append(0.0, 1 / values[values > 0]))
     traces = gammas * inverses[active] + (counts - active)
     answer = first_stretch(traces, threshold)
@@ -214,12 +216,12 @@ def linear_size(
         gamma=float(gammas[max(answer, 1) - 1]),
         traces=traces,
         gammas=gammas,
-        is_at_end=answer == most,
+        is_at_end=answer == max_latents,
     )
 
 
 def first_stretch(traces: Float[np.ndarray, " n"], threshold: float | int) -> int:
-    """Return the last number of latents before the first whose Σ E[σ²] exceeds the threshold.
+    """Return the largest n such that models with 1 … n latents all have Σ E[σ²] within the threshold.
 
     :param traces: Σ E[σ²] for 1, 2, … latents.
     :param threshold: maximum Σ E[σ²].
@@ -250,9 +252,9 @@ def _check_noise(beta: float, gamma: float | None) -> None:
     if gamma is None:
         if beta != 1:
             raise InputError(
-                problem="gamma is learned in closed form for beta = 1 only",
+                problem="a learned gamma has a closed form only for beta = 1",
                 got=f"beta = {beta}",
-                remedy="give gamma",
+                remedy="pass gamma",
             )
     elif not (gamma > 0 and math.isfinite(gamma)):
         raise InputError("gamma", "be positive", got=gamma, remedy="it is the variance of the decoder")
@@ -261,12 +263,12 @@ def _check_noise(beta: float, gamma: float | None) -> None:
 def _learned(values: Float[np.ndarray, " feature"], rest: Float[np.ndarray, " rest"]) -> float:
     if len(rest) == 0 or rest.sum() == 0:
         raise InputError(
-            problem="a learned gamma goes to 0 when nothing that varies is discarded",
+            problem="a learned gamma is 0 if all discarded directions are constant",
             got=(
                 f"{len(values)} eigenvalues, of which {int((values > 0).sum())} are positive, and "
-                f"{len(values) - len(rest)} kept"
+                f"{len(values) - len(rest)} are not discarded"
             ),
-            remedy="give gamma or fewer latents",
+            remedy="pass gamma or use fewer latents",
         )
     return float(rest.mean())
 
@@ -278,14 +280,14 @@ class LinearPosterior(AbstractRecord):
     covariance: Float[np.ndarray, "latent latent"]
     mean_map: Float[np.ndarray, "latent feature"]
     prior_map: Float[np.ndarray, "latent latent"]
-    """How the prior's mean μ† enters; without effect where that is 0."""
+    """Linear map of the prior's mean μ†; it has no effect if μ† = 0."""
 
     def mean(
         self,
         centred: Float[np.ndarray, "sample feature"],
         prior_mean: Float[np.ndarray, "*sample latent"] | float = 0.0,
     ) -> Float[np.ndarray, "sample latent"]:
-        """Posterior means of observations x − b, with prior means μ† of each or of all."""
+        """Return the posterior means of observations x − b, with prior means μ† of each observation or of all."""
         shift = np.broadcast_to(prior_mean, (len(centred), len(self.mean_map)))
         return centred @ self.mean_map.T + shift @ self.prior_map.T
 
@@ -298,16 +300,16 @@ def linear_posterior(
     prior_variance: Float[np.ndarray, "..."] | None = None,
     covariance: Literal["diagonal", "full"] = "diagonal",
 ) -> LinearPosterior:
-    r"""The posterior that minimises the loss for a decoder N(Wz + b, γI) and a prior N(μ†, diag Σ†).
+    r"""Return the posterior that minimises the loss for a decoder N(Wz + b, γI) and a prior N(μ†, diag Σ†).
 
     .. math:: \Sigma = \Bigl( \frac{W^\top W}{\beta\gamma} + \Sigma^{\dagger -1} \Bigr)^{-1}, \qquad
         \mu = \bigl( W^\top W + \beta\gamma\, \Sigma^{\dagger -1} \bigr)^{-1} W^\top (x - b)
         + \Bigl( \frac{\Sigma^\dagger W^\top W}{\beta\gamma} + I \Bigr)^{-1} \mu^\dagger
 
-    for a full covariance; for a diagonal one WᵀW is replaced by its diagonal in Σ, and the mean is the same.
-    ``prior_variance`` is diag Σ†, None for the standard normal, with which μ = Wᵀ(WWᵀ + βγI)⁻¹(x − b).
-    A latent that the decoder does not use (a column of W that is 0) has the prior's variance; γ → 0 takes the
-    variance of the others to 0.
+    for a full covariance. For a diagonal one, WᵀW is replaced by its diagonal in Σ, and the mean is the same.
+    ``prior_variance`` is diag Σ†, or None for the standard normal, for which μ = Wᵀ(WWᵀ + βγI)⁻¹(x − b).
+    A latent that the decoder does not use (a column of W that is 0) has the prior's variance. As γ → 0, the variance of
+    the other latents goes to 0.
 
     Reference: bonheme2023 Eqs 4.6–4.16 (β = 1), 4.23–4.24 (β) for N(0, I), 5.7 and 5.9 for a conditional prior
     (a linear iVAE, β = 1). The thesis prints WWᵀ in the derivative above Eq. 5.7; WᵀW is meant.
@@ -346,17 +348,17 @@ def conditional_prior(
     *,
     learned_mean: bool = True,
 ) -> tuple[Float[np.ndarray, "sample latent"], Float[np.ndarray, "sample latent"]]:
-    r"""The prior p(z|u) = N(μ†(u), diag Σ†(u)) that minimises the mean KL of given posteriors, for every sample.
+    r"""Return, for every sample, the prior p(z|u) = N(μ†(u), diag Σ†(u)) that minimises the mean KL of posteriors.
 
     .. math:: \mu^\dagger(u) = \mathrm{E}[\mu \mid u], \qquad
         \Sigma^\dagger_{jj}(u) = \mathrm{E}[\Sigma_{jj} + (\mu_j - \mu_j^\dagger(u))^2 \mid u]
 
-    With ``learned_mean=False``, μ† = 0 and the same Σ†. Samples with equal rows of ``auxiliary`` share a prior.
-    Where u tells every sample apart, prior and posterior coincide and the KL is 0, whether the decoder uses the
-    latent or not; with a mean fixed at 0 an active latent has Σ† ≈ μ² instead.
+    With ``learned_mean=False``, μ† = 0 and Σ† has the same form. Samples with equal rows of ``auxiliary`` share a
+    prior. If u identifies every sample, prior and posterior coincide and the KL is 0, whether or not the decoder uses
+    the latent. With a mean fixed at 0, an active latent has Σ† ≈ μ² instead.
 
-    Reference: bonheme2023 Eqs 5.4–5.6 have the optimum for each sample, Σ† = Σ + (μ† − μ)(μ† − μ)ᵀ; since the
-    prior sees u alone, it is the conditional moment, which coincides with theirs when u identifies x.
+    Reference: bonheme2023 Eqs 5.4–5.6 have the optimum for each sample, Σ† = Σ + (μ† − μ)(μ† − μ)ᵀ. Because the prior
+    depends on u alone, ours is the conditional moment, which equals theirs if u identifies x.
     """
     if not len(mean) == len(variance) == len(auxiliary) or mean.shape != variance.shape:
         raise InputError(
@@ -365,6 +367,7 @@ def conditional_prior(
             got=f"shapes {mean.shape}, {variance.shape} and {auxiliary.shape}",
         )
     _, group, counts = np.unique(auxiliary, axis=0, return_inverse=True, return_counts=True)
+    # NumPy 2.0 returned the inverse with an additional axis.
     group = group.ravel()
 
     def given_u(values: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:

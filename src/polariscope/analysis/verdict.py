@@ -1,4 +1,4 @@
-"""The verdict on a model: the state of its training, and how many of its latents are in use."""
+"""Verdict on a model: the state of its training and the number of latents in use."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from polariscope.core.records import AbstractRecord
 from polariscope.core.text import interval, plural
 
 MAX_NAMED = 5
-"""Undecided latents that are named one by one."""
+"""Maximum number of undecided latents that are listed by number."""
 Finding = Literal["posterior-collapse", "ignored-codes", "nearly-deterministic"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict(AbstractRecord):
-    """What a user acts on. Every surface prints this record; ``str`` gives its text."""
+    """Summary of a diagnosis for users, printed by the command line, notebooks and pages; ``str`` returns its text."""
 
     n_latents: int
     in_use: tuple[int, ...]
     """Latents in use, the most informative first."""
     interval: tuple[int, int]
-    """Least and greatest number of latents in use that the limits of the evidence allow."""
+    """Smallest and largest number of latents in use that are consistent with the evidence."""
     training: TrainingState = dataclasses.field(default_factory=TrainingState)
     evidence: Literal["decoder", "information"] = "information"
     unused: tuple[int, ...] = ()
-    """Latents that are active or mixed by the rule of types and surely not in use."""
+    """Latents that are active or mixed by the rule, but not in use."""
     undecided: tuple[int, ...] = ()
-    """Latents that are not counted as in use, although the limits of the evidence allow it."""
+    """Latents that might be in use: their upper limit exceeds the threshold, their lower limit does not."""
     silent_means: tuple[int, ...] = ()
-    """Latents in use whose posterior means carry next to no information; codes of means miss them."""
+    """Latents in use whose posterior means carry almost no information, so mean codes miss them."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -41,24 +41,24 @@ class Verdict(AbstractRecord):
 
     @property
     def allows_advice(self) -> bool:
-        """Whether advice about the number of latents can be given."""
+        """If True, advice about the number of latents can be given."""
         return self.training.allows_advice and not self.findings
 
     @property
     def state(self) -> str:
-        """The state of the training, in a sentence. A collapsed model is not called converged."""
+        """Sentence about the state of the training. A collapsed model is not called converged."""
         if self._has_collapsed_at_rest:
             return "The loss has stopped falling, although the model has learned nothing about the input."
         return state_text(self.training)
 
     @property
     def _has_collapsed_at_rest(self) -> bool:
-        """Whether no latent carries information and the loss has stopped falling."""
+        """If True, no latent carries information and the loss has stopped falling."""
         return "posterior-collapse" in self.findings and self.training.code == "converged"
 
     @property
     def use(self) -> str:
-        """How many latents are in use, in a sentence: "5 of 10 latents are in use (4–5)."."""
+        """Sentence about the number of latents in use: "5 of 10 latents are in use (4–5)."."""
         low, high = self.interval
         span = "" if low == high else f" ({interval(self.interval, 'd')})"
         verb = "is" if self.n_in_use == 1 or self.n_latents == 1 else "are"
@@ -67,11 +67,11 @@ class Verdict(AbstractRecord):
         if self.undecided:
             n = len(self.undecided)
             which = name_latents(self.undecided) if n <= MAX_NAMED else f"{n} latents"
-            clauses.append(f"{which} cannot be decided with these observations")
+            clauses.append(f"{which} {'is' if n == 1 else 'are'} undecided with these observations")
         if self.silent_means:
-            what = "the mean" if len(self.silent_means) == 1 else "the means"
+            means = "the mean" if len(self.silent_means) == 1 else "the means"
             carry = "carries" if len(self.silent_means) == 1 else "carry"
-            clauses.append(f"{what} of {name_latents(self.silent_means)} {carry} next to no information")
+            clauses.append(f"{means} of {name_latents(self.silent_means)} {carry} almost no information")
         text = "".join(f"; {clause}" for clause in clauses)
         return f"{so_far}{self._count} {verb} in use{span}{text}."
 
@@ -80,16 +80,17 @@ class Verdict(AbstractRecord):
         return f"{self.n_in_use} of {plural(self.n_latents, 'latent')}"
 
     def _about_unused(self) -> str:
-        """Return the clause about latents that are not passive by the letter of the rule, and not in use."""
+        """Return the clause about latents that are not passive by the rule, but not in use."""
         is_one = len(self.unused) == 1
-        named = f"{name_latents(self.unused)} {'is' if is_one else 'are'} not passive by {'its' if is_one else 'their'}"
+        are, their = ("is", "its") if is_one else ("are", "their")
+        subject = f"{name_latents(self.unused)} {are} not passive by {their}"
         if self.evidence == "decoder":
-            return f"{named} variance, but the decoder hardly uses {'it' if is_one else 'them'}"
-        return f"{named} variance, but carr{'ies' if is_one else 'y'} next to no information"
+            return f"{subject} variance, but the decoder hardly uses {'it' if is_one else 'them'}"
+        return f"{subject} variance, but carr{'ies' if is_one else 'y'} almost no information"
 
     @property
     def remedies(self) -> tuple[str, ...]:
-        """A sentence for each finding, with what to try."""
+        """Advice for each finding."""
         texts: dict[Finding, str] = {
             "posterior-collapse": collapse_text(self.training),
             "ignored-codes": IGNORED,
@@ -99,7 +100,7 @@ class Verdict(AbstractRecord):
 
     @property
     def short(self) -> str:
-        """Count and state in a few words, for a title: "5 of 10 latents in use, converged"."""
+        """Short form for a title: "5 of 10 latents in use, converged"."""
         if self.training.code == "diverged":
             return "training diverged"
         state = (
@@ -110,7 +111,7 @@ class Verdict(AbstractRecord):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The text in at most three lines: state, use, remedies. The codes of a diverged model mean nothing."""
+        """Text in at most three lines: state, use, remedies. A diverged model has only its state."""
         if self.training.code == "diverged":
             return (self.state,)
         rest = " ".join(self.remedies)
@@ -121,25 +122,24 @@ class Verdict(AbstractRecord):
 
 
 DETERMINISTIC = (
-    "The encoder is nearly deterministic: the codes spread much wider than the prior, with hardly any variance, so the "
-    "model is a plain autoencoder and samples from the prior will not look like data. Raise the weight of the rate, or "
-    "the variance of the decoder."
+    "The encoder is nearly deterministic: the codes are spread more widely than the prior, with almost no variance, so "
+    "the model is a plain autoencoder and samples from the prior will not look like data. Raise the weight of the "
+    "rate, or the variance of the decoder."
 )
 """Text about a nearly deterministic encoder."""
-IGNORED = (
-    "The codes vary with the input, but the decoder does not use them, as in a model before its training."
-)
-"""Text about a model with a rate and without a latent in use."""
+IGNORED = "The codes vary with the input, but the decoder does not use them, as in an untrained model."
+"""Text about a model with informative codes that its decoder ignores."""
 LARGE_NOISE = 0.5
-"""Variance of the decoder, relative to the mean variance of the features, from which it is suspected of a collapse."""
+"""Minimum variance of the decoder, relative to the mean variance of the features, to suspect it as cause of a
+collapse."""
 
 
 def collapse_text(state: TrainingState) -> str:
-    """Return the text about a posterior collapse: its suspected cause, and a remedy for it.
+    """Return a text about a posterior collapse, its suspected cause and a remedy.
 
     In a linear model a direction of the data with variance λ is used if λ > βγ, with β the weight of the rate and γ the
-    variance of the decoder. So β > 1 is suspected first, then a large γ; then latents that were in use and have been
-    pruned, and last a training that never left its plateau.
+    variance of the decoder. The suspected cause is therefore, in this order, β > 1, a large γ, latents that were in use
+    and have been pruned, and a training that never left its plateau.
 
     :param state: the state of the training.
     """
@@ -149,7 +149,7 @@ def collapse_text(state: TrainingState) -> str:
 def _cause(state: TrainingState) -> str:
     if not state.step:
         return (
-            "Common causes are a large weight of the rate (β), a large variance of the decoder and a training that is "
+            "Common causes are a large weight of the rate (β), a large variance of the decoder, and training that is "
             "too short."
         )
     if state.rate_weight is not None and state.rate_weight > 1:
@@ -159,7 +159,7 @@ def _cause(state: TrainingState) -> str:
     if state.noise_share is not None and state.noise_share >= LARGE_NOISE:
         return (
             f"Suspected cause: the variance of the decoder, {state.noise_share:.2g} times the mean variance of the "
-            "features. Most of the data then count as noise. Fix a smaller variance, or learn it."
+            "features. Most of the data then counts as noise. Fix a smaller variance, or learn it."
         )
     if state.in_use_until is not None:
         return (
@@ -173,7 +173,7 @@ def _cause(state: TrainingState) -> str:
         else "Train longer or with a larger learning rate"
     )
     return (
-        "Suspected cause: no latent has ever been in use, so training may not have left its first plateau. "
+        "Suspected cause: no latent has ever been in use, so training might not have left its first plateau. "
         f"{try_first}. If that does not help, lower the weight of the rate (β); if the decoder is Gaussian, fix a "
         "smaller variance."
     )
@@ -183,10 +183,10 @@ def state_text(state: TrainingState, *, advises: bool = True) -> str:
     """Return the state of a training in a sentence or two.
 
     :param state: the state.
-    :param advises: (default True) whether a model that is still learning gets advice about further steps.
+    :param advises: (default True) if True, recommend further steps for a model that is still learning.
 
     >>> state_text(TrainingState("converged", 2000)), state_text(TrainingState())
-    ('Training has converged.', 'Whether training has converged is unknown: there is no log of it.')
+    ('Training has converged.', 'Convergence is unknown: there is no training log.')
     """
     if state.code == "converged":
         before = (
@@ -197,19 +197,21 @@ def state_text(state: TrainingState, *, advises: bool = True) -> str:
         return f"Training has converged{before}."
     if state.code == "overfitting":
         return (
-            f"The model has overfitted since step {state.since:,}: its held-out loss has risen since. Train for fewer "
-            "steps, or set patience to stop early."
+            f"The model overfits: its held-out loss has risen since step {state.since:,}. Train for fewer steps, or "
+            "set patience to stop early."
         )
     if state.code == "diverged":
         if state.since is None:
-            return "Training has diverged: the loss rises and exceeds that of the first steps."
-        return f"Training diverged at step {state.since:,}: its numbers were not finite. The model is an earlier one."
+            return "Training has diverged: the loss is rising and exceeds that of the first steps."
+        return f"Training diverged at step {state.since:,}: the loss was not finite. The model is from an earlier step."
     if state.code == "stopped-early":
-        return f"Training stopped early; the model is that of step {state.since:,}, with the lowest held-out loss."
+        return (
+            f"Training stopped early; the model is from step {state.since:,}, with the lowest held-out loss."
+        )
     if state.code == "unknown":
         if not state.step:
-            return "Whether training has converged is unknown: there is no log of it."
-        return "Whether training has converged is unknown: the log has too few lines."
+            return "Convergence is unknown: there is no training log."
+        return "Convergence is unknown: the training log has too few lines."
     if state.ramp_until is not None:
         return (
             f"Training is not finished: the schedule of the objective ends at step {state.ramp_until:,}. Train for "
@@ -217,9 +219,13 @@ def state_text(state: TrainingState, *, advises: bool = True) -> str:
         )
     reasons = []
     if state.gain is not None and state.tolerance is not None and state.gain > state.tolerance:
-        reasons.append(f"the loss would fall by about {state.gain:.2g} nats over as many steps again")
+        reasons.append(
+            f"the loss would fall by about {state.gain:.2g} nats if the number of steps were doubled"
+        )
     elif state.gain_limit is not None and state.tolerance is not None and state.gain_limit > state.tolerance:
-        reasons.append(f"the loss can fall by up to {state.gain_limit:.2g} nats over as many steps again")
+        reasons.append(
+            f"the loss could fall by up to {state.gain_limit:.2g} nats if the number of steps were doubled"
+        )
     if state.moves:
         reasons.append(
             f"the information of {name_latents(state.moves)} is about to cross the threshold of use"
@@ -232,6 +238,6 @@ def state_text(state: TrainingState, *, advises: bool = True) -> str:
     text = f"The model is still learning{when}: {' and '.join(reasons)}."
     if state.lowest_at is not None:
         text += f" But its held-out loss has not fallen since step {state.lowest_at:,}"
-        remedy = ", so longer training may overfit: set patience before you train longer."
+        remedy = ", so longer training might overfit: set patience before you train longer."
         return f"{text}{remedy if advises else '.'}"
     return f"{text} Train for {state.more_steps:,} more steps." if advises else text

@@ -100,9 +100,9 @@ def score(
 
 def metrics_in(text: str) -> set[str]:
     """Return the names of the metrics in the value of ``--metrics``, without their variants."""
-    from polariscope.analysis.score import words_of
+    from polariscope.analysis.score import selected_metrics
 
-    return {word.partition(":")[0] for word in words_of(text)}
+    return {word.partition(":")[0] for word in selected_metrics(text)}
 
 
 def measure(

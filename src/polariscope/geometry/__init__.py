@@ -1,1 +1,1 @@
-"""Geometry of a decoder: its Jacobians, how orthogonal they are, and what moving a code does to its outputs."""
+"""Geometry of a decoder: Jacobians, their orthogonality, and the effect of codes on outputs."""

@@ -13,7 +13,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.pictures import tile, to_pictures
 
-SMALLEST = 64  # pixels: smaller pictures are enlarged by a whole number, so they can be seen
+SMALLEST = 64  # pixels; smaller pictures are enlarged by an integer factor
 
 
 def write_gif(
@@ -24,17 +24,18 @@ def write_gif(
     seconds: float = 2.0,
     bounce: bool = True,
 ) -> Path:
-    """Write an endless animation atomically: all rows side by side, moving through their frames together.
+    """Write a looping animation atomically, with all rows next to each other.
 
     ``frames`` are a traversal's ``outputs``, one row per latent, or ``outputs[None]`` of an interpolation.
-    ``seconds`` is how long one way takes; with ``bounce`` it then runs back. Pictures below 64 pixels are enlarged.
+    ``seconds`` is the duration of one pass; with ``bounce`` the animation then runs backwards. Pictures below 64 pixels
+    are enlarged.
     """
     if frames.ndim != 5 or 0 in frames.shape:
         raise InputError(
             "frames",
             "have shape (row, frame, channel, height, width)",
             got=frames.shape,
-            remedy="an animation is made of images",
+            remedy="an animation requires images",
         )
     if not (seconds > 0 and math.isfinite(seconds)):
         raise InputError("seconds", "be positive", got=seconds)
@@ -47,9 +48,8 @@ def write_gif(
     if bounce:
         sheets += sheets[-2:0:-1]
     images = [Image.fromarray(sheet[:, :, 0] if sheet.shape[2] == 1 else sheet) for sheet in sheets]
-    pause = max(
-        20, round(1000 * seconds / n_frames)
-    )  # viewers slow down what is faster than 50 frames a second
+    # Viewers slow down animations with more than 50 frames per second.
+    pause = max(20, round(1000 * seconds / n_frames))
     path = Path(path)
     with files.atomic(path) as part:
         images[0].save(

@@ -1,4 +1,4 @@
-"""A decoder as a function of codes: ours, or any function or module from latents to observations."""
+"""Decoders as functions of codes: a model of this package, or any function or module of latents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Output = Literal["mean", "logits"]
 
 
 def decode(model: ModelLike, codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample *shape"]:
-    """The decoder's mean at each code, float32."""
+    """Return the decoder's mean at each code, in float32."""
     codes = check_codes(model, codes)
     decoder = decoder_function(model)
     size = batch_size(math.prod(model.shape) if isinstance(model, AbstractModel) else codes.shape[1])
@@ -36,22 +36,22 @@ def decode(model: ModelLike, codes: Float[np.ndarray, "sample latent"]) -> Float
 def decoder_function(
     model: ModelLike, output: Output = "mean"
 ) -> Callable[[Float[Tensor, "sample latent"]], Float[Tensor, "sample *shape"]]:
-    """From latents to the mean of p(x|z), or to the logits of a Bernoulli one.
+    """Return a function from latents to the mean of p(x|z), or to the logits of a Bernoulli likelihood.
 
-    ``model`` is ours, or any function or module that maps a batch of latents to a batch of outputs; what it
-    returns is taken as the mean.
+    ``model`` is a model of this package, or any function or module that maps a batch of latents to a batch of outputs,
+    which are used as the mean.
     """
     if output not in get_args(Output):
         raise unknown("output", str(output), get_args(Output))
     if isinstance(model, AbstractModel):
         if not model.has_decoder:
-            raise InputError("model", "have a decoder, and this one has none")
+            raise InputError("model", "have a decoder, but this one has none")
         return (lambda z: model.decode(z).mean) if output == "mean" else (lambda z: _logits(model, z))
     if not callable(model):
         raise InputError("model", "be a model or a function from latents to outputs", got=f"{model!r}")
     if output != "mean":
         raise InputError(
-            problem=(Argument("output", "logits"), " needs a model of ours"),
+            problem=(Argument("output", "logits"), " requires a model of this package"),
             remedy="wrap your decoder so that it returns logits",
         )
     return lambda z: _foreign_outputs(model, z)
@@ -60,7 +60,7 @@ def decoder_function(
 def _foreign_outputs(
     model: Callable[[Any], Any], z: Float[Tensor, "sample latent"]
 ) -> Float[Tensor, "sample *shape"]:
-    """What a decoder of somebody else returns, if it is a row of values for each code."""
+    """Return the outputs of another decoder, after checking that there is a row of values for each code."""
     try:
         outputs = model(z)
     except RuntimeError as error:
@@ -69,17 +69,17 @@ def _foreign_outputs(
             "take a batch of latents",
             got=f"an error for codes of shape {tuple(z.shape)} and type {z.dtype} ({error})",
             remedy=(
-                "a function gets them in the type of codes, so one with weights in float32 "
-                "needs codes.astype(np.float32)"
+                "a function gets codes in their own type, so one with weights in float32 requires "
+                "codes.astype(np.float32)"
             ),
         ) from error
     if not isinstance(outputs, Tensor) or outputs.ndim < 2 or len(outputs) != len(z):
-        came = f"shape {tuple(outputs.shape)}" if isinstance(outputs, Tensor) else type(outputs).__name__
+        got = f"shape {tuple(outputs.shape)}" if isinstance(outputs, Tensor) else type(outputs).__name__
         raise InputError(
             "the decoder",
             "return a tensor with a row of values for each code",
-            got=f"{came} for codes of shape {tuple(z.shape)}",
-            remedy="a single value for each needs an axis of its own, outputs[:, None]",
+            got=f"{got} for codes of shape {tuple(z.shape)}",
+            remedy="if there is a single value for each code, return outputs[:, None]",
         )
     return outputs
 
@@ -90,7 +90,7 @@ def _logits(model: AbstractModel, z: Float[Tensor, "sample latent"]) -> Float[Te
     likelihood = model.decode(z)
     if not isinstance(likelihood, BernoulliDistribution):
         raise InputError(
-            problem=(Argument("output", "logits"), " needs a Bernoulli likelihood"),
+            problem=(Argument("output", "logits"), " requires a Bernoulli likelihood"),
             got=type(likelihood).__name__,
             remedy=("use ", Argument("output", "mean")),
         )
@@ -98,16 +98,16 @@ def _logits(model: AbstractModel, z: Float[Tensor, "sample latent"]) -> Float[Te
 
 
 def check_codes(model: ModelLike, codes: ArrayInput) -> Float[np.ndarray, "sample latent"]:
-    """Codes as a finite array with a column for each latent; anything else is refused."""
+    """Return codes as an array, after checking that they are finite with a column for each latent."""
     refuse_masked(codes, "codes")
     array = np.asarray(codes)
     if not np.issubdtype(array.dtype, np.floating):
         raise InputError("codes", "be floats", got=array.dtype, remedy="pass rep.mean")
-    wanted = model.n_latents if isinstance(model, AbstractModel) else None
-    if array.ndim != 2 or 0 in array.shape or (wanted is not None and array.shape[1] != wanted):
+    n_latents = model.n_latents if isinstance(model, AbstractModel) else None
+    if array.ndim != 2 or 0 in array.shape or (n_latents is not None and array.shape[1] != n_latents):
         raise InputError(
             "codes",
-            f"have shape (sample, {wanted or 'latent'}) with at least one of each",
+            f"have shape (sample, {n_latents or 'latent'}) with at least one of each",
             got=array.shape,
             remedy="encode the data with the same model",
         )
@@ -116,7 +116,7 @@ def check_codes(model: ModelLike, codes: ArrayInput) -> Float[np.ndarray, "sampl
             "codes",
             "be finite",
             got=f"{int((~np.isfinite(array)).sum())} NaN or infinite of {array.size} values",
-            remedy="the model may have diverged",
+            remedy="the model might have diverged",
         )
     return array
 
@@ -124,7 +124,7 @@ def check_codes(model: ModelLike, codes: ArrayInput) -> Float[np.ndarray, "sampl
 def place_codes(
     model: ModelLike, codes: Float[np.ndarray, "sample latent"]
 ) -> Float[Tensor, "sample latent"]:
-    """Codes on the decoder's device and in its type; as they are for a bare function."""
+    """Move codes to the decoder's device and type; for a function they are not changed."""
     z = torch.from_numpy(np.ascontiguousarray(codes))
     first = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     return z if first is None else z.to(device=first.device, dtype=first.dtype)

@@ -1,4 +1,4 @@
-"""What the decoder makes of each latent."""
+"""Use of each latent by the decoder, as a share of variance."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def decoder_use(
     *,
     seed: int = 0,
 ) -> Float[np.ndarray, " latent"]:
-    r"""Variance of the decoder's output that goes with each latent, as a share of the variance of the data.
+    r"""Compute the variance of the decoder's output due to each latent, as a share of the variance of the data.
 
     .. math:: \frac{\mathrm{E}\,\|f(z) - f(\tilde z^{(j)})\|^2}{2 \, \mathrm{tr}\, \mathrm{Cov}\, x}
 
-    with f the decoder's mean, z the code of an observation, and :math:`\tilde z^{(j)}` the same with latent j of
-    another one. 0: the decoder ignores the latent. For a linear decoder and independent latents the shares are those
-    of the output's variance, ‖W_j‖² Var z_j; where latents interact they add up to more. Unlike the KL, this does not
-    depend on the prior: a conditional prior that follows the posterior makes the KL of a latent small that the decoder
-    uses.
+    with f the decoder's mean, z the code of an observation, and :math:`\tilde z^{(j)}` the same code with latent j of
+    another observation. It is 0 if the decoder ignores the latent. For a linear decoder and independent latents the
+    shares are those of the output's variance, ‖W_j‖² Var z_j; if latents interact, they add up to more. Unlike the KL,
+    it does not depend on the prior: with a conditional prior that follows the posterior, the KL of a latent that the
+    decoder uses can be small.
 
-    :param model: with a decoder, or a function from codes to outputs.
-    :param codes: posterior means, mostly.
-    :param observed: what these codes are of, as a network sees it.
-    :param seed: (default 0) seed of which observation lends its latent.
+    :param model: model with a decoder, or a function from codes to outputs.
+    :param codes: codes, usually posterior means.
+    :param observed: observations of these codes, as inputs of the network.
+    :param seed: (default 0) seed of the permutation of observations.
 
     >>> z = np.array([[0.0], [2.0]], dtype=np.float32)
     >>> decoder_use(lambda code: 3 * code, z, 3 * z)
@@ -40,13 +40,13 @@ def decoder_use(
     codes = check_codes(model, codes)
     n = len(codes)
     if n < 2:
-        raise InputError("codes", "be at least 2, since each lends its latents to another", got=n)
+        raise InputError("codes", "be at least 2, because latents are exchanged between codes", got=n)
     if len(observed) != n:
         raise InputError("codes and observed", "be of the same samples", got=f"{n} and {len(observed)}")
     spread = float(observed.reshape(n, -1).astype(np.float64).var(axis=0).sum())
     if spread == 0:
         raise InputError(
-            "observed", "vary", got=f"{n} times the same", remedy="use is a share of their variance"
+            "observed", "vary", got=f"{n} equal observations", remedy="use is a share of their variance"
         )
     order = generator(seed, "decoder-use").permutation(n)
     codes = codes[order]
@@ -54,7 +54,7 @@ def decoder_use(
     effects = []
     for j in range(codes.shape[1]):
         moved = codes.copy()
-        moved[:, j] = np.roll(codes[:, j], 1)  # in random order, so the next is any other
+        moved[:, j] = np.roll(codes[:, j], 1)  # the order is random, so the neighbour is a random other code
         change = decode(model, moved).reshape(n, -1) - outputs
         effects.append((change**2).sum(axis=1).mean() / (2 * spread))
     return np.array(effects)

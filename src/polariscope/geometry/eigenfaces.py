@@ -1,4 +1,4 @@
-"""Non-linear eigenfaces: what the most precise latents do to the average observation."""
+"""Non-linear eigenfaces: effect of the most precise latents on the average observation."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ Centre = Literal["mean-of-codes", "code-of-mean"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Eigenfaces(AbstractRecord):
-    """The decoder at the average code, and with one latent at a time moved down and up."""
+    """Outputs of the decoder at the average code, and with one latent at a time moved down and up."""
 
     mean: Float[np.ndarray, "*shape"]
-    """The decoder's mean at the average code."""
+    """Decoder mean at the average code."""
     faces: Float[np.ndarray, "face 2 *shape"]
-    """With the latent at −reach and +reach from there."""
+    """Decoder mean with the latent at −reach and +reach from the average code."""
     latents: tuple[int, ...]
-    """By mean posterior standard deviation, smallest first: the order of principal components."""
+    """Latents by mean posterior standard deviation, smallest first, the order of principal components."""
     deviations: Float[np.ndarray, " face"]
-    """Mean posterior standard deviation of these."""
+    """Mean posterior standard deviation of these latents."""
     code: Float[np.ndarray, " latent"]
-    """The average code."""
+    """Average code."""
     reach: float
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a table with a row for each latent that is moved: its mean posterior standard deviation."""
+        """Return a table with the mean posterior standard deviation of each latent that is moved."""
         import pandas
 
         index = pandas.Index(self.latents, name="latent")
@@ -59,19 +59,21 @@ def eigenfaces(
 ) -> Eigenfaces:
     r"""Decode the average code z̄ and z̄ ± ``reach`` · e_j for the latents with the smallest mean σ_j.
 
-    A latent that the posterior knows precisely is one whose error would cost most, so the order by
-    E[σ_j(x)], smallest first, is that of principal components by variance; a linear model gives ± multiples of
-    the principal directions themselves. z̄ is the mean of the posterior means of ``n_samples`` observations, or,
-    as ``centre="code-of-mean"``, the posterior mean of their mean.
+    The posterior is most precise for latents whose errors are most costly, so the order by E[σ_j(x)], smallest first,
+    is that of principal components by variance. In a linear model the faces are ± multiples of the principal
+    directions. z̄ is the mean of the posterior means of ``n_samples`` observations, or, with ``centre="code-of-mean"``,
+    the posterior mean of their mean.
 
     Reference: zietlow2022 §3.3.5: 300 observations, 5 latents, reach 2.5. "The latent representation of the mean
-    face" may mean either centre; ours is the first, since a mean image need not resemble the data.
+    face" can mean either centre; ours is the first, because a mean image might not resemble the data.
     """
     if n_faces < 1 or not reach > 0:
         raise InputError("n_faces", "be at least 1 and reach positive", got=f"{n_faces} and {reach}")
     dataset, indices = choose_observations(model, data, n_samples, seed)
     if not model.has_density:
-        raise InputError(problem="a deterministic encoder has no posterior deviations to sort its latents by")
+        raise InputError(
+            problem="a deterministic encoder has no posterior deviations by which to sort latents"
+        )
     if centre == "code-of-mean" and model.n_auxiliary:
         raise InputError(
             problem=(Argument("centre", "code-of-mean"), " has no auxiliary value to condition on"),
@@ -81,10 +83,11 @@ def eigenfaces(
         raise InputError("centre", "be 'mean-of-codes' or 'code-of-mean'", got=f"{centre!r}")
     means, deviations, pixels = [], [], []
     with inference_mode(model):
-        for seen in encode_batches(model, dataset, indices):
-            x, q = seen.x, seen.posterior
+        for encoded in encode_batches(model, dataset, indices):
+            x, q = encoded.x, encoded.posterior
             means.append(q.mean.double().cpu().numpy())
             deviations.append(q.variance.double().sqrt().cpu().numpy())
+            # In float64, because a sum of many float32 images would lose digits.
             pixels.append(x.double().sum(dim=0))
         code = np.concatenate(means).mean(axis=0)
         if centre == "code-of-mean":

@@ -1,4 +1,4 @@
-"""Figures of the geometry, for a page or a talk, in the fonts of the caller's matplotlib settings."""
+"""Figures of the geometry of a decoder, in the fonts of the caller's matplotlib settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def draw_orthogonality(result: Orthogonality) -> Figure:
-    """The points' distances with what random rotations give, and the cosines between columns."""
+    """Draw the distances of the points, compared with random rotations, and the cosines between columns."""
     figure, (left, right) = axes_grid((7.4, 2.9), 2)
     left.hist(result.distances, bins=30, color=TEAL)
     left.axvspan(
@@ -40,7 +40,7 @@ def draw_orthogonality(result: Orthogonality) -> Figure:
     )
     left.axvline(result.haar, color=INK, lw=1, ls="--", label=f"random rotation, {result.haar:.2f}")
     left.axvline(result.value, color=ORANGE, lw=1.5, label=f"this decoder, {result.value:.2f}")
-    left.set_xlim(left=0)  # where an aligned decoder lies
+    left.set_xlim(left=0)  # an aligned decoder has distance 0
     left.set_xlabel("distance to orthogonality")
     left.set_ylabel("points")
     left.legend(fontsize="small")
@@ -50,7 +50,7 @@ def draw_orthogonality(result: Orthogonality) -> Figure:
 
 
 def draw_pca_alignment(alignment: PcaAlignment) -> Figure:
-    """|cosine| of each decoder column with each principal direction."""
+    """Draw |cosine| of each decoder column with each principal direction."""
     figure, axes = single_axes((3.8, 3.2))
     _matrix(
         axes,
@@ -65,9 +65,9 @@ def draw_pca_alignment(alignment: PcaAlignment) -> Figure:
 
 
 def draw_loss_split(splits: Mapping[str, LossSplit]) -> Figure:
-    """Deterministic and stochastic reconstruction loss of models side by side."""
+    """Draw the deterministic and stochastic reconstruction loss of several models."""
     if not splits:
-        raise InputError("splits", "hold at least one model's loss split, by name")
+        raise InputError("splits", "contain at least one model's loss split, by name")
     figure, axes = single_axes((4.6, 0.9 + 0.45 * len(splits)))
     names = list(splits)
     below = np.array([splits[name].deterministic for name in names])
@@ -75,15 +75,15 @@ def draw_loss_split(splits: Mapping[str, LossSplit]) -> Figure:
     axes.barh(names, below, color=TEAL, label="deterministic")
     axes.barh(names, above, left=below, color=ORANGE, label="stochastic")
     axes.invert_yaxis()
-    axes.set_xlabel("square error per observation")
+    axes.set_xlabel("squared error per observation")
     axes.legend(fontsize="small")
     return figure
 
 
 def draw_corruptions(corruptions: Mapping[str, Corrupted]) -> Figure:
-    """How much of the codes each corruption leaves, and how much they still spread."""
+    """Draw the share of the codes that is retained under each corruption, and their spread."""
     if not corruptions:
-        raise InputError("corruptions", "hold at least one corruption, by name")
+        raise InputError("corruptions", "contain at least one corruption, by name")
     figure, axes = single_axes((4.6, 2.7))
     positions, names = np.arange(len(corruptions)), list(corruptions)
     axes.bar(
@@ -108,13 +108,13 @@ def draw_corruptions(corruptions: Mapping[str, Corrupted]) -> Figure:
 
 
 def draw_traversals(shown: Traversals, display_range: tuple[float, float] = (0.0, 1.0)) -> Figure:
-    """A row of images for each latent, by KL."""
+    """Draw a row of images for each latent, by KL."""
     columns = [f"{value:.1f}" for value in shown.values]
     return _sheet(shown.outputs, [str(j) for j in shown.latents], columns, display_range)
 
 
 def draw_plane(plane: Plane, display_range: tuple[float, float] = (0.0, 1.0)) -> Figure:
-    """Images over a grid of two latents: the first downwards, the second to the right."""
+    """Draw images over a grid of two latents, the first downwards, the second to the right."""
     labels = [f"{value:.1f}" for value in plane.values]
     figure = _sheet(plane.outputs, labels, labels, display_range)
     figure.supylabel(f"latent {plane.latents[0]}")
@@ -123,7 +123,7 @@ def draw_plane(plane: Plane, display_range: tuple[float, float] = (0.0, 1.0)) ->
 
 
 def draw_eigenfaces(eigenfaces: Eigenfaces, display_range: tuple[float, float] = (0.0, 1.0)) -> Figure:
-    """Each latent down, the mean, and each latent up."""
+    """Draw each latent moved down, the mean, and each latent moved up."""
     middle = np.broadcast_to(eigenfaces.mean, (len(eigenfaces.latents), *eigenfaces.mean.shape))
     rows = np.stack([eigenfaces.faces[:, 0], middle, eigenfaces.faces[:, 1]], axis=1)
     columns = [f"−{eigenfaces.reach:g}", "mean", f"+{eigenfaces.reach:g}"]
@@ -133,7 +133,7 @@ def draw_eigenfaces(eigenfaces: Eigenfaces, display_range: tuple[float, float] =
 def draw_interpolation(
     interpolation: Interpolation, display_range: tuple[float, float] = (0.0, 1.0)
 ) -> Figure:
-    """The images on the way."""
+    """Draw the images along an interpolation."""
     columns = [f"{share:.2f}" for share in np.linspace(0, 1, len(interpolation.outputs))]
     return _sheet(interpolation.outputs[None], [interpolation.path], columns, display_range)
 
@@ -154,9 +154,9 @@ def _sheet(
 ) -> Figure:
     if images.ndim != 5:
         raise InputError(
-            problem="this figure is made of images",
+            problem="this figure requires images",
             got=f"observations of shape {images.shape[2:]}",
-            remedy="flat data have none",
+            remedy="flat data cannot be shown",
         )
     pictures = to_pictures(images.reshape(-1, *images.shape[2:]), display_range)
     n_rows, n_columns = images.shape[:2]

@@ -1,4 +1,4 @@
-"""Between two observations: a path of codes and what the decoder makes of it."""
+"""Interpolation between two observations: a path of codes and its outputs."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Interpolation(AbstractRecord):
     """Outputs along a path between two codes."""
 
     evenness: float
-    """Mean over largest change of the output from step to step: 1 for equal steps, near 0 for one sudden jump.
-    1 too when nothing changes."""
+    """Mean change of the output from step to step divided by the largest: 1 for equal steps, near 0 for a single jump,
+    and 1 if the output does not change."""
     outputs: Float[np.ndarray, "step *shape"]
-    """The decoder's mean."""
+    """Decoder mean at each step."""
     codes: Float[np.ndarray, "step latent"]
     changes: Float[np.ndarray, " change"]
     """Euclidean distance between neighbouring outputs."""
     path: Course
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a table with a row for each step: its code, and the change of the output since the step before."""
+        """Return a table with a row for each step: its code, and the change of the output from the previous step."""
         import pandas
 
         frame = pandas.DataFrame(self.codes).add_prefix("code.").rename_axis("step")
@@ -51,7 +51,7 @@ def interpolate(
     n_steps: int = 10,
     path: Course = "linear",
 ) -> Interpolation:
-    """Decode ``n_steps`` codes on the way from ``first`` to ``second``, both included; see :func:`codes_between`."""
+    """Decode ``n_steps`` codes from ``first`` to ``second``, both included; see :func:`codes_between`."""
     codes = check_codes(model, codes_between(first, second, n_steps, path))
     outputs = decode(model, codes)
     changes = np.linalg.norm(np.diff(outputs.reshape(n_steps, -1).astype(np.float64), axis=0), axis=1)
@@ -68,12 +68,12 @@ def interpolate_observations(
     n_steps: int = 10,
     path: Course = "linear",
 ) -> Interpolation:
-    """:func:`interpolate` between the posterior means of two observations of ``data``, by index."""
+    """Call :func:`interpolate` with the posterior means of two observations of ``data``, by index."""
     dataset, _ = choose_observations(model, data, None, 0)
     indices = dataset.check_indices([first, second])
     with inference_mode(model):
-        (seen,) = encode_batches(model, dataset, indices)
-        q = seen.posterior
+        (encoded,) = encode_batches(model, dataset, indices)
+        q = encoded.posterior
         start, end = q.mean.cpu().numpy()
     return interpolate(model, start, end, n_steps=n_steps, path=path)
 
@@ -84,16 +84,16 @@ def codes_between(
     n_steps: int,
     path: Course = "linear",
 ) -> Float[np.ndarray, "step latent"]:
-    r"""Codes on the way from a to b, equally spaced.
+    r"""Return equally spaced codes on a path from a to b.
 
-    Linear: (1 − t) a + t b. Spherical: the direction turns at a constant rate by the angle ω between a and b and
-    the length changes linearly,
+    A linear path is (1 − t) a + t b. On a spherical path the direction turns at a constant rate by the angle ω between
+    a and b, and the length changes linearly,
 
     .. math:: \bigl((1 - t)\|a\| + t\|b\|\bigr) \Bigl( \frac{\sin((1 - t)\omega)}{\sin\omega} \frac{a}{\|a\|}
         + \frac{\sin(t\omega)}{\sin\omega} \frac{b}{\|b\|} \Bigr)
 
-    A linear path between draws of a Gaussian prior passes nearer to its centre than draws do, by up to √2 in
-    length; a spherical one does not. It needs lengths that are not 0 and directions that are not opposite.
+    A linear path between draws of a Gaussian prior passes nearer to its centre than draws do, by a factor of up to √2
+    in length; a spherical one does not. It requires lengths that are not 0 and directions that are not opposite.
 
     Reference: the rotation at constant rate is Shoemake, Animating rotation with quaternion curves (shoemake1985).
 
@@ -102,7 +102,7 @@ def codes_between(
     """
     if first.shape != second.shape or first.ndim != 1 or not len(first):
         raise InputError(
-            "first and second", "be codes of one model", got=f"shapes {first.shape}, {second.shape}"
+            "first and second", "be codes of the same model", got=f"shapes {first.shape}, {second.shape}"
         )
     if n_steps < 2:
         raise InputError("n_steps", "be at least 2, both ends included", got=n_steps)
@@ -114,18 +114,18 @@ def codes_between(
     lengths = np.linalg.norm(first), np.linalg.norm(second)
     if min(lengths) == 0:
         raise InputError(
-            problem="a spherical path needs codes that are not 0, which has no direction",
+            problem="a spherical path requires codes that are not 0, because 0 has no direction",
             remedy=("use ", Argument("path", "linear")),
         )
     a, b = first / lengths[0], second / lengths[1]
-    # The angle from a half-angle tangent: arccos(a·b) loses half the digits of small angles.
+    # Use the tangent of the half-angle: arccos(a·b) loses half the digits of small angles.
     omega = 2 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))
     if omega > np.pi - 1e-6:
         raise InputError(
-            problem="a spherical path needs directions that are not opposite",
+            problem="a spherical path requires directions that are not opposite",
             remedy=("use ", Argument("path", "linear")),
         )
-    if omega < 1e-9:  # one direction: the limit of the ratio of sines
+    if omega < 1e-9:  # equal directions: use the limit of the ratio of sines
         direction = (1 - t) * a + t * b
     else:
         direction = (np.sin((1 - t) * omega) * a + np.sin(t * omega) * b) / np.sin(omega)

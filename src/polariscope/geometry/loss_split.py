@@ -1,4 +1,4 @@
-"""The reconstruction loss, split into what the mean code leaves and what the noise adds."""
+"""Reconstruction loss, split into the error at the posterior mean and the error added by posterior noise."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from polariscope.numerics.intervals import interval_of_mean
 if TYPE_CHECKING:
     import pandas
 
-LARGE = 0.1  # of the two losses, from which an interaction has a note
+LARGE = 0.1  # relative to the two losses; larger interactions are noted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossSplit(AbstractRecord):
-    """Square error, summed over the values of an observation and averaged over observations."""
+    """Squared error, summed over the values of an observation and averaged over observations."""
 
     total: float
     """E‖Dec(z) − x‖² = deterministic + stochastic + interaction."""
     interval: tuple[float, float] | None
-    """95 % interval of the total over observations; None for a single one."""
+    """95 % interval of the total over observations; None for a single observation."""
     deterministic: float
-    """‖Dec(μ) − x‖², what the posterior mean does not reconstruct."""
+    """‖Dec(μ) − x‖², the error at the posterior mean."""
     stochastic: float
-    """E‖Dec(z) − Dec(μ)‖², what the posterior's noise adds."""
+    """E‖Dec(z) − Dec(μ)‖², the error added by posterior noise."""
     interaction: float
-    """2 E⟨Dec(z) − Dec(μ), Dec(μ) − x⟩, of either sign: 0 when Dec(z) is unbiased around Dec(μ)."""
+    """2 E⟨Dec(z) − Dec(μ), Dec(μ) − x⟩, of either sign; 0 if the mean of Dec(z) is Dec(μ)."""
     linearised: float | None
-    """tr(J Σ Jᵀ), the stochastic loss of the decoder's linear approximation; None unless asked for."""
+    """tr(J Σ Jᵀ), the stochastic loss of the decoder's linear approximation; None unless requested."""
     deviation: tuple[float, float, float]
     """Standard errors over observations of the three parts."""
     n_samples: int
@@ -56,24 +56,24 @@ class LossSplit(AbstractRecord):
 
     @property
     def stochastic_share(self) -> float:
-        """Stochastic loss over the two losses that are never negative; 0 when both are 0.
+        """Stochastic loss divided by the sum of deterministic and stochastic loss; 0 if both are 0.
 
-        It is the share of the total only where the interaction is 0.
+        It is the share of the total only if the interaction is 0.
         """
         both = self.deterministic + self.stochastic
         return self.stochastic / both if both > 0 else 0.0
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Where the parts should be read with care: an interaction that is no rounding error or luck of the draw."""
+        """Note about a large interaction, beyond rounding and sampling error."""
         both, error = self.deterministic + self.stochastic, self.deviation[2]
         if abs(self.interaction) <= max(LARGE * both, 2 * error):
             return ()
         sign = "less" if self.interaction < 0 else "more"
         share = abs(self.interaction) / both
         return (
-            f"The decoder bends within the posterior's noise, so the total is {share:.0%} {sign} than its two "
-            "losses together. They are no shares of the total.",
+            f"The decoder is not linear within the posterior's noise: the total is {share:.0%} {sign} than the sum of "
+            "the two losses, so they are not shares of the total.",
         )
 
 
@@ -86,41 +86,40 @@ def split_reconstruction(
     linearise: bool = False,
     seed: int = 0,
 ) -> LossSplit:
-    r"""Deterministic and stochastic part of the square reconstruction error of a model.
+    r"""Split the squared reconstruction error of a model into a deterministic and a stochastic part.
 
     .. math:: \mathrm{E}\|\mathrm{Dec}(z) - x\|^2 = \|\mathrm{Dec}(\mu) - x\|^2
         + \mathrm{E}\|\mathrm{Dec}(z) - \mathrm{Dec}(\mu)\|^2
         + 2\,\mathrm{E}\langle \mathrm{Dec}(z) - \mathrm{Dec}(\mu), \mathrm{Dec}(\mu) - x \rangle
 
     with z ~ q(z|x) and μ its mean. The last term is 0 if E Dec(z) = Dec(μ), as in a linear model; it is included, so
-    the parts always add up. It is negative where training has put the mean of the noisy outputs nearer to x
-    than the output of the mean code; a note says when it is over a tenth of the others. The stochastic part is what
-    pushes the decoder's columns to be orthogonal; to first order it is tr(J Σ Jᵀ), with the posterior covariance Σ
-    and the Jacobian J at μ. Dec is the decoder's mean, whatever the likelihood; a Gaussian one with variance γ has
-    this loss over 2γ, in nats.
+    the parts always add up. It is negative if the mean of the noisy outputs is nearer to x than the output of the mean
+    code. A note is added if it exceeds a tenth of the others. The stochastic part makes the decoder's columns
+    orthogonal; to first order it is tr(J Σ Jᵀ), with the posterior covariance Σ and the Jacobian J at μ. Dec is the
+    decoder's mean for any likelihood; for a Gaussian one with variance γ the loss in nats is this error divided by 2γ.
 
-    Each observation gets ``n_draws`` draws and their mirror images 2μ − z, which are as likely: odd orders of the
-    noise cancel, so the interaction of a linear model is 0 and not just small.
+    For each observation, ``n_draws`` draws and their mirror images 2μ − z, which are equally likely, are used. Odd
+    orders of the noise then cancel, so the interaction of a linear model is exactly 0.
 
     Reference: zietlow2022 Eqs 3.6, 3.8–3.10 (Prop. 4), 3.13. Ours: the interaction.
     """
     if n_draws < 1:
         raise InputError("n_draws", "be at least 1", got=n_draws)
-    decoder_function(model)  # refuses a model without one
+    decoder_function(model)  # raises an error for a model without a decoder
     dataset, indices = choose_observations(model, data, n_samples, seed)
     parts, codes, covariances = [], [], []
     with inference_mode(model):
-        for seen in encode_batches(model, dataset, indices):
-            x, q = seen.x, seen.posterior
-            still = decoded(model, q.mean, x)
-            error = (still - x).flatten(1).double()
+        for encoded in encode_batches(model, dataset, indices):
+            x, q = encoded.x, encoded.posterior
+            output_of_mean = decoded(model, q.mean, x)
+            error = (output_of_mean - x).flatten(1).double()
             stochastic, interaction = torch.zeros(2, len(x), dtype=torch.float64, device=x.device)
             for draw in range(n_draws):
-                z = seen.draw(seed, "geometry", "loss split", draw)
+                z = encoded.draw(seed, "geometry", "loss split", draw)
                 for code in (z, 2 * q.mean - z):
-                    moved = (decoded(model, code, x) - still).flatten(1).double()
-                    stochastic += (moved**2).sum(1) / (2 * n_draws)
-                    interaction += 2 * (moved * error).sum(1) / (2 * n_draws)
+                    change = (decoded(model, code, x) - output_of_mean).flatten(1).double()
+                    stochastic += (change**2).sum(1) / (2 * n_draws)
+                    interaction += 2 * (change * error).sum(1) / (2 * n_draws)
             parts.append(torch.stack([(error**2).sum(1), stochastic, interaction], dim=1).cpu().numpy())
             if linearise:
                 codes.append(q.mean.cpu().numpy())
@@ -133,11 +132,11 @@ def split_reconstruction(
 def decoded(
     model: WholeModel, z: Float[Tensor, "sample latent"], x: Float[Tensor, "sample *shape"]
 ) -> Float[Tensor, "sample *shape"]:
-    """The decoder's mean for observations that have these latents; counts in the observations' sizes.
+    """Return the decoder's mean for observations with these latents; counts are scaled to the observations' sizes.
 
-    :param model: a model with a decoder.
+    :param model: model with a decoder.
     :param z: latents.
-    :param x: the observations.
+    :param x: observations.
     """
     return model.decode(z).like(x).mean
 

@@ -1,4 +1,4 @@
-"""Linear models against principal component analysis."""
+"""Comparison of linear models with principal component analysis."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.geometry.decoder_function import check_codes
 from polariscope.geometry.jacobian import decoder_jacobian
-from polariscope.geometry.steps_of_latents import kept_latents
+from polariscope.geometry.steps_of_latents import selected_latents
 from polariscope.models.protocol import WholeModel
 from polariscope.numerics.assignment import assign
 
 if TYPE_CHECKING:
     import pandas
 
-CLOSE = 0.1  # eigenvalues closer than this, relatively, leave their directions to chance
+CLOSE = 0.1  # relative difference of eigenvalues below which their directions are arbitrary
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PcaAlignment(AbstractRecord):
-    """How well the columns of a linear decoder are principal directions, up to sign and order."""
+    """Alignment of the columns of a linear decoder with principal directions, up to sign and order."""
 
     value: float
-    """Mean |cosine| of each column with the direction assigned to it: 1 when they are the principal directions."""
+    """Mean |cosine| of each column with its assigned direction: 1 if they are the principal directions."""
     cosines: Float[np.ndarray, "component latent"]
     """|cosine| of every principal direction, by variance, with every column."""
     components: tuple[int, ...]
-    """The component assigned to each latent."""
+    """Component assigned to each latent."""
     angles: Float[np.ndarray, " latent"]
-    """Principal angles in radians, largest first, between the columns' space and that of the first components:
-    0 when the model keeps the space of PCA, however it rotates it."""
+    """Principal angles in radians, largest first, between the columns' space and that of the first components: 0 if the
+    model spans the space of PCA, with any rotation in it."""
     correlations: Float[np.ndarray, "component latent"] | None
     """|correlation| of the components' scores with the codes; None without codes."""
     eigenvalues: Float[np.ndarray, " component"]
@@ -62,10 +62,10 @@ def pca_alignment(
 ) -> PcaAlignment:
     r"""Match the columns of a linear decoder with the first principal directions of the data.
 
-    A linear VAE with a diagonal posterior ends with decoder columns √(λ_i − βγ) u_i: principal directions u_i of
-    the data, up to signs and order. ``value`` is max over assignments of the mean |cos(w_j, u_π(j))|; a linear
-    autoencoder keeps the same space (angles of 0) and has any rotation in it. Passive latents, with columns of 0,
-    have to be removed. Where eigenvalues coincide, the directions are arbitrary and a note says so.
+    A linear VAE with a diagonal posterior converges to decoder columns √(λ_i − βγ) u_i, with principal directions u_i
+    of the data, up to signs and order. ``value`` is the maximum over assignments of the mean |cos(w_j, u_π(j))|. A
+    linear autoencoder spans the same space (angles of 0), with an arbitrary rotation in it. Passive latents, with
+    columns of 0, must be removed. If eigenvalues coincide, the directions are arbitrary and a note is added.
 
     Reference: zietlow2022 Thm 2.
 
@@ -73,7 +73,7 @@ def pca_alignment(
     >>> pca_alignment(np.array([[0.0, -3.0], [0.5, 0.0]]), x).components
     (1, 0)
     """
-    latents = kept_latents(weights.shape[1], types, keep)
+    latents = selected_latents(weights.shape[1], types, keep)
     W, x = weights[:, list(latents)].astype(np.float64), observations.astype(np.float64)
     _check(W, x, latents)
     x = x - x.mean(axis=0)
@@ -82,24 +82,24 @@ def pca_alignment(
     if d > len(singular):
         raise InputError(
             problem=(
-                f"{d} latents need as many principal directions, and {x.shape[0]} observations of "
+                f"{d} latents require as many principal directions, and {x.shape[0]} observations of "
                 f"{x.shape[1]} features have {len(singular)}"
             ),
-            remedy="remove passive latents with types or keep, or give more observations",
+            remedy="remove passive latents with types or keep, or pass more observations",
         )
     U, eigenvalues = directions[:d].T, singular**2 / len(x)
     columns = W / np.linalg.norm(W, axis=0)
     cosines = np.abs(U.T @ columns)
-    rows, places = assign(cosines)
-    components = tuple(int(row) for row in rows[np.argsort(places)])
+    rows, assigned = assign(cosines)
+    components = tuple(int(row) for row in rows[np.argsort(assigned)])
     basis = np.linalg.qr(columns)[0]
-    # From sines and cosines together: arccos alone loses small angles.
+    # Use sines and cosines together: arccos alone loses digits of small angles.
     angles = np.arctan2(
         np.linalg.svd(basis - U @ (U.T @ basis), compute_uv=False),
         np.linalg.svd(U.T @ basis, compute_uv=False)[::-1],
     )
     return PcaAlignment(
-        value=float(cosines[rows, places].mean()),
+        value=float(cosines[rows, assigned].mean()),
         cosines=cosines,
         components=components,
         angles=angles,
@@ -118,7 +118,7 @@ def align_with_pca(
     types: Sequence[VariableType] | None = None,
     keep: Sequence[int] | None = None,
 ) -> PcaAlignment:
-    """:func:`pca_alignment` of a model with a linear decoder; one whose Jacobian changes is refused."""
+    """Compute :func:`pca_alignment` of a model with a linear decoder; a non-linear one raises an error."""
     n_latents = model.n_latents if codes is None else codes.shape[1]
     if codes is not None:
         check_codes(model, codes)
@@ -126,7 +126,7 @@ def align_with_pca(
     at = decoder_jacobian(model, points)
     if not np.allclose(at, at[:1], rtol=1e-4, atol=1e-6 * np.abs(at).max()):
         raise InputError(
-            problem="the decoder is not linear: its Jacobian changes from code to code",
+            problem="the decoder is not linear: its Jacobian depends on the code",
             remedy=(
                 "use decoder_orthogonality, or train with ",
                 Argument("net", "linear"),
@@ -146,9 +146,9 @@ def _check(
     if len(x) < 2 or not (np.isfinite(W).all() and np.isfinite(x).all()):
         raise InputError(
             "weights and observations",
-            "be finite, and observations at least two",
+            "be finite, with at least two observations",
             got=len(x),
-            remedy="the model may have diverged",
+            remedy="the model might have diverged",
         )
     idle = [j for j, length in zip(latents, np.linalg.norm(W, axis=0), strict=True) if length == 0]
     if idle:
@@ -169,9 +169,9 @@ def _correlations(
 
 
 def _notes(eigenvalues: Float[np.ndarray, " component"], d: int) -> list[str]:
-    shown = eigenvalues[: d + 1]  # the first that is left out may be confused with the last that is included
+    shown = eigenvalues[: d + 1]  # the last component included can be mixed with the first one left out
     close = [i for i in range(len(shown) - 1) if shown[i] - shown[i + 1] < CLOSE * shown[i]]
     if not close:
         return []
     pairs = ", ".join(f"{i} and {i + 1}" for i in close)
-    return [f"components {pairs} have variances within {CLOSE:.0%}: their directions are left to chance."]
+    return [f"Components {pairs} have variances within {CLOSE:.0%}, so their directions are arbitrary."]

@@ -1,4 +1,4 @@
-"""Cartesian or polar: in which coordinates a pair of latents codes its factors."""
+"""Test whether a pair of latents encodes factors in Cartesian or polar coordinates."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
 Verdict = Literal["cartesian", "polar", "undecided"]
 N_BINS = 20
-CONSTANT = 1e-6  # a coordinate that varies by less than this share of the plane is constant
+CONSTANT = 1e-6  # range relative to the plane, below which a coordinate is constant
 COORDINATES = ("first", "second", "radius", "angle")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PolarTest(AbstractRecord):
-    """How much better radius and angle explain the targets than the two axes do."""
+    """Comparison of radius and angle with the two axes as explanations of the targets."""
 
     value: float
     """Polar minus Cartesian score: positive for polar coordinates, negative for Cartesian ones."""
     interval: tuple[float, float]
     """95 % bootstrap interval of ``value``."""
     verdict: Verdict
-    """"undecided" when the interval contains 0."""
+    """"undecided" if the interval contains 0."""
     cartesian: float
-    """Mean share of the targets' variance explained, each by its own axis; at best 1."""
+    """Mean share of the targets' variance explained, each by its own axis; at most 1."""
     polar: float
-    """The same by radius and angle."""
+    """Mean share of the targets' variance explained by radius and angle."""
     explained: Float[np.ndarray, "target 4"]
     """Share of each target's variance explained by the first axis, the second, the radius and the angle."""
     cartesian_pairing: tuple[str, ...]
-    """The axis that each target was paired with: "first" or "second"."""
+    """Axis that each target is paired with: "first" or "second"."""
     polar_pairing: tuple[str, ...]
-    """The coordinate that each target was paired with: "radius" or "angle"."""
+    """Coordinate that each target is paired with: "radius" or "angle"."""
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the table of :attr:`explained`, a row for each target and a column for each coordinate."""
@@ -62,23 +62,23 @@ def polar_test(
     n_bootstrap: int = 200,
     seed: int = 0,
 ) -> PolarTest:
-    r"""Whether one or two targets follow the axes of a plane or its radius and angle.
+    r"""Test whether one or two targets depend on the axes of a plane or on its radius and angle.
 
-    ``plane`` is a pair of latents and ``targets`` the factors, as in a decoder that turns through hues around the
-    middle; or ``plane`` is a position (x, y), with ``centre="mean"``, and ``targets`` a pair of latents, which may
-    code it as x and y or as distance and direction. For each coordinate c of the plane the share of a target's
-    variance that its bin means explain,
+    ``plane`` is a pair of latents and ``targets`` the factors, as for a decoder whose hue changes around the centre; or
+    ``plane`` is a position (x, y), with ``centre="mean"``, and ``targets`` a pair of latents, which can encode it as x
+    and y or as distance and direction. For each coordinate c of the plane, the share of a target's variance that its
+    bin means explain is
 
     .. math:: \eta^2 = 1 - \frac{n - 1}{n - K}\,
         \frac{\sum_i (t_i - \bar t_{\mathrm{bin}(c_i)})^2}{\sum_i (t_i - \bar t)^2}
 
-    in K = 20 bins of equally many samples; corrected for their number, and 0 where that makes it negative. It
-    assumes no form of the dependence and treats the four coordinates alike. A target with a ``period`` p is put on
-    the circle, t = (cos, sin)(2π t/p). The Cartesian score is the mean over targets with the better of the two
-    pairings of targets with axes, the polar score that with radius and angle.
+    in K = 20 bins with equal numbers of samples, corrected for the number of bins, and at least 0. It assumes no form
+    of the dependence and treats the four coordinates equally. A target with a ``period`` p is mapped to the circle,
+    t = (cos, sin)(2π t/p). The Cartesian score is the mean over targets for the better of the two pairings of targets
+    with axes; the polar score is that with radius and angle.
 
-    Reference: zietlow2022 §4.3.6 tells the two by eye; the test is ours. The reference's circular–linear correlation
-    would see an angle only where the target is a sinusoid of it.
+    Reference: zietlow2022 §4.3.6 distinguishes the two by eye; the test is ours. The reference's circular–linear
+    correlation would detect an angle only if the target is a sinusoid of it.
 
     >>> t = np.linspace(0, 6.28, 1000, endpoint=False)
     >>> polar_test(np.stack([np.cos(t), np.sin(t)], axis=1), t[:, None], periods=[2 * np.pi]).verdict
@@ -103,7 +103,7 @@ def polar_test(
         again = _explained(bins[rows], [column[rows] for column in columns])
         draws.append(_best_pairing(again[:, 2:])[0] - _best_pairing(again[:, :2])[0])
     value = polar - cartesian
-    # Only the spread of the resamples is used, since resampled shares are too large.
+    # Use only the spread of the resamples, because resampled shares are too large.
     low, high = recentred_interval(value, np.array(draws), bounds_of_difference((0, 1)))
     return PolarTest(
         value=value,
@@ -127,7 +127,7 @@ def _checked(
             "plane",
             "be numbers in two columns",
             got=f"{plane.dtype} of shape {plane.shape}",
-            remedy="choose two latents, as in rep.mean[:, [0, 3]]",
+            remedy="select two latents, as in rep.mean[:, [0, 3]]",
         )
     if targets.dtype.kind not in "fiub":
         raise InputError("targets", "be numbers", got=targets.dtype, remedy="number the categories")
@@ -138,9 +138,7 @@ def _checked(
             got=f"shape {targets.shape}",
         )
     if len(plane) < 10 * N_BINS:
-        raise InputError(
-            problem=f"at least {10 * N_BINS} samples are needed for {N_BINS} bins", got=len(plane)
-        )
+        raise InputError(problem=f"{N_BINS} bins require at least {10 * N_BINS} samples", got=len(plane))
     periods = [None] * targets.shape[1] if periods is None else periods
     if len(periods) != targets.shape[1] or any(p is not None and not p > 0 for p in periods):
         raise InputError("periods", "be a positive number or None for each target", got=list(periods))
@@ -152,11 +150,11 @@ def _checked(
         if not np.ptp(column, axis=0).any():
             raise InputError(
                 problem=f"target {number} has a single value in these samples",
-                remedy="there is nothing to explain",
+                remedy="use targets that vary",
             )
     if (np.ptp(plane, axis=0) == 0).any():
         raise InputError(
-            problem="an axis of the plane has a single value in these samples", remedy="choose latents in use"
+            problem="an axis of the plane has a single value in these samples", remedy="select latents in use"
         )
     return plane, columns
 
@@ -178,8 +176,8 @@ def _on_circle(column: Float[np.ndarray, " sample"], period: float | None) -> Fl
 
 
 def _equal_bins(values: Float[np.ndarray, " sample"], scale: float) -> Int[np.ndarray, " sample"]:
-    """Bins of equally many samples; equal values share a bin."""
-    if np.ptp(values) <= CONSTANT * scale:  # ranks would make as much of rounding as of anything
+    """Return bins with equal numbers of samples; equal values share a bin."""
+    if np.ptp(values) <= CONSTANT * scale:  # quantiles would turn rounding errors into bins
         return np.zeros(len(values), dtype=np.int64)
     edges = np.quantile(values, np.linspace(0, 1, N_BINS + 1)[1:-1])
     return np.searchsorted(edges, values, side="right")

@@ -1,4 +1,4 @@
-"""Which latents an analysis looks at, and how far each is moved: the moments of its prior, or of its codes."""
+"""Selection of latents, and the range over which each is moved: moments of its prior, or of its codes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Scale = Literal["prior", "prior over all u", "codes"]
 def range_of(
     model: AbstractModel, representation: Representation, seed: int = 0
 ) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"], Scale]:
-    """Mean and standard deviation by which latents are moved, and of what they are.
+    """Return the mean and standard deviation that define the range of each latent, and their origin.
 
-    Those of the prior; of a conditional prior over the auxiliary values of all samples; of the codes themselves
-    for a deterministic encoder, which need not follow the prior.
+    They are those of the prior, of a conditional prior over the auxiliary values of all samples, or, for a
+    deterministic encoder, which might not follow the prior, of the codes.
     """
     if not model.has_density:
         return representation.mean.mean(axis=0), representation.mean.std(axis=0), "codes"
@@ -37,7 +37,7 @@ def range_of(
 def prior_of(
     model: AbstractModel, seed: int
 ) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
-    """Mean and standard deviation of the prior; from 4096 of its draws where they have no closed form."""
+    """Return the mean and standard deviation of the prior, from 4096 draws if there is no closed form."""
     normal = model.prior.normal()
     with torch.inference_mode():
         if normal is not None:
@@ -51,9 +51,9 @@ def prior_of(
 def prior_moments(
     representation: Representation,
 ) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
-    """Mean and variance of the prior of each latent; of a conditional one, over all samples.
+    """Return the mean and variance of the prior of each latent; for a conditional prior, over all samples.
 
-    By the law of total variance, the second is the mean of its variances and the variance of its means.
+    By the law of total variance, the variance is the mean of its variances plus the variance of its means.
     """
     shape = representation.mean.shape
     mean = np.zeros(1) if representation.prior_mean is None else representation.prior_mean
@@ -62,34 +62,34 @@ def prior_moments(
     return mean.mean(axis=0), variance.mean(axis=0) + mean.var(axis=0)
 
 
-def kept_latents(
+def selected_latents(
     n_latents: int,
     types: Sequence[VariableType] | None = None,
     keep: Sequence[int] | None = None,
     name: str = "keep",
 ) -> tuple[int, ...]:
-    """Numbers of the latents that are not passive by ``types``, or those in ``keep``; all when both are None.
+    """Return the latents that are not passive by ``types``, or those in ``keep``; all if both are None.
 
-    ``name`` is what the caller calls ``keep``.
+    ``name`` is the name of ``keep`` in error messages.
 
-    >>> kept_latents(3, types=["active", "passive", "mixed"])
+    >>> selected_latents(3, types=["active", "passive", "mixed"])
     (0, 2)
     """
     if types is not None and keep is not None:
         raise InputError(
-            problem="give types or keep, not both",
-            remedy="types drops the passive latents, keep names the others",
+            problem="types and keep were both passed",
+            remedy="pass one: types drops passive latents, keep lists the latents to use",
         )
     if types is not None:
         if len(types) != n_latents:
-            raise InputError("types", f"name each of the {n_latents} latents", got=f"{len(types)} names")
+            raise InputError("types", f"have one entry for each of the {n_latents} latents", got=len(types))
         for name in types:
             if name not in TYPES:
                 raise unknown("variable type", str(name), TYPES)
         latents = [j for j, name in enumerate(types) if name != "passive"]
         if not latents:
             raise InputError(
-                problem=f"all {n_latents} latents are passive, so the decoder has no direction to look along",
+                problem=f"all {n_latents} latents are passive, so there is no direction to analyse",
                 remedy="train with a smaller beta",
             )
         return tuple(latents)
@@ -97,5 +97,7 @@ def kept_latents(
         return tuple(range(n_latents))
     latents = [int(j) for j in np.asarray(keep).ravel()]
     if not latents or len(set(latents)) != len(latents) or min(latents) < 0 or max(latents) >= n_latents:
-        raise InputError(name, f"name different latents from 0 to {n_latents - 1}, at least one", got=latents)
+        raise InputError(
+            name, f"contain distinct latents from 0 to {n_latents - 1}, at least one", got=latents
+        )
     return tuple(latents)

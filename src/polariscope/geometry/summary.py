@@ -1,4 +1,4 @@
-"""What is said of a decoder in a report: how orthogonal its latents are, and what the posterior's noise costs."""
+"""Summary of a decoder for reports: orthogonality of its latents, and error added by posterior noise."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Geometry(AbstractStoredRecord):
 
     orthogonality: Orthogonality | None
     reason: str
-    """Why there is no orthogonality; empty when there is."""
+    """Reason why there is no orthogonality; empty if there is."""
     split: LossSplit
 
 
@@ -36,18 +36,18 @@ def summarise(
     n_observations: int = N_OBSERVATIONS,
     seed: int = 0,
 ) -> Geometry:
-    """Orthogonality at some codes and the loss split of some observations.
+    """Compute the orthogonality at some codes and the loss split of some observations.
 
-    :param regime: says which latents are in use; only those are looked at.
-    :param n_points: (default 500) codes at which the decoder's Jacobian is taken.
-    :param n_observations: (default 200) observations whose reconstruction loss is split.
-    :param seed: (default 0) seed of the choice of both, and of the noise.
+    :param regime: diagnosis; only latents in use are analysed.
+    :param n_points: (default 500) number of codes at which the decoder's Jacobian is computed.
+    :param n_observations: (default 200) number of observations whose reconstruction loss is split.
+    :param seed: (default 0) seed of the selection of both, and of the noise.
     """
     in_use = regime.in_use
     orthogonality, reason = None, ""
     if len(in_use) < 2:
         count = "no latent is" if not in_use else f"only latent {in_use[0]} is"
-        reason = f"{count} in use, and an angle needs two."
+        reason = f"{count} in use, and an angle requires two latents."
     else:
         try:
             orthogonality = decoder_orthogonality(

@@ -1,1 +1,1 @@
-"""Comparison: the layers of models against each other, every one encoded and compressed once."""
+"""Comparison of the layers of models; every layer is encoded and compressed once."""

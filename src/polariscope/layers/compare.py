@@ -1,4 +1,4 @@
-"""Layers of models against each other."""
+"""Comparison of the layers of models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from polariscope.layers.layer_sources import Layers, Source, encode_layers
 from polariscope.layers.scratch import Scratch, scratch
 
 PARTS = 5
-SMALLEST_PART = 20  # samples; below, spread over parts says nothing about the whole
+SMALLEST_PART = 20  # samples; the spread over smaller parts is not informative about all samples
 
 
 def compare_layers(
@@ -40,9 +40,9 @@ def compare_layers(
     progress: Progress | None = None,
     **options: OptionValue,
 ) -> Comparison:
-    """Similarity of every layer of every source with every other; see :func:`polariscope.compare`.
+    """Compute the similarity of every layer of every source with every other; see :func:`polariscope.compare`.
 
-    :param dataset: what models are compared on; None for sources that hold their activations.
+    :param dataset: data on which models are compared; None for sources with activations.
     """
     concept = similarity[measure]
     options = check_options(f"similarity {measure!r}", concept, options)
@@ -62,27 +62,29 @@ def compare_layers(
             )
             task(len(layers), len(sources), message)
             varying = {
-                name: array for name, array in layers_of_model.items() if not _is_still(array, source, name)
+                name: array
+                for name, array in layers_of_model.items()
+                if not _is_constant(array, source, name)
             }
             notes += [_left_out(source, name) for name in layers_of_model if name not in varying]
             if not varying:
                 raise InputError(
                     problem=f"no layer of {source.label} varies over these samples",
-                    remedy="it cannot be compared",
+                    remedy="compare it on other data",
                 )
             for name, array in varying.items():
                 bank.add(array, f"layer {name} of {source.label}", seed)
             widest = max(widest, *(array.shape[1] for array in varying.values()))
             layers.append(tuple(varying))
             digests += [] if digest is None else [digest]
-        task(len(sources), len(sources), f"scoring {len(bank.order)} layers, each with each")
+        task(len(sources), len(sources), f"scoring all pairs of {len(bank.order)} layers")
         scores, parts = bank.scores()
         n = bank.n_samples
         notes += bank.notes
     if widest > n and similarity.traits(measure)["too_high_when_wide"]:
         others = [name for name in similarity.working() if not similarity.traits(name)["too_high_when_wide"]]
         notes.append(
-            f"The widest layer has {widest} features for {n} samples; {measure} is too high for such layers. "
+            f"The widest layer has {widest} features for {n} samples, and {measure} is too high for such layers. "
             f"Compare changes, not levels, or use another measure ({', '.join(others)})."
         )
     return Comparison(
@@ -110,14 +112,16 @@ def _layers_of(
     folder: Any,
     budget: float,
 ) -> Iterator[tuple[Source, str | None, Layers]]:
-    """One source after the other, its model's digest if it has one, and its layers, in memory or on disk."""
+    """Yield each source, its model's digest if it has one, and its layers, in memory or on disk."""
     if dataset is None:
         for source in sources:
             assert source.layers is not None
             yield source, None, source.layers
         return
     if n_samples is not None and (not isinstance(n_samples, int | np.integer) or n_samples < 2):
-        raise InputError("n_samples", "be an integer from 2, or None for all of the data", got=n_samples)
+        raise InputError(
+            "n_samples", "be an integer of at least 2, or None for all of the data", got=n_samples
+        )
     n = len(dataset) if n_samples is None else min(int(n_samples), len(dataset))
     indices = generator(seed, "encode").choice(len(dataset), size=n, replace=False)
     runs: dict[Path, int] = {}
@@ -128,40 +132,41 @@ def _layers_of(
         def number_of(digest: str, first: int = first) -> int:
             return digests.setdefault(digest, first)
 
+        # Each model has its own scratch, so its layers are deleted before the next model is encoded.
         with scratch(folder, budget) as arrays:
             yield source, *encode_layers(source, number_of, dataset, indices, seed, arrays)
 
 
-def _is_still(array: np.ndarray, source: Source, name: str) -> bool:
+def _is_constant(array: np.ndarray, source: Source, name: str) -> bool:
     return is_constant(check_table(array, f"layer {name} of {source.label}"))
 
 
 def _left_out(source: Source, name: str) -> str:
-    return f"Layer {name} of {source.label} is the same for every sample and was left out."
+    return f"Layer {name} of {source.label} is constant and was left out."
 
 
 class _Bank:
-    """Compressed layers, of all samples and of disjoint fifths of them; equal layers share a place."""
+    """Compressed layers, of all samples and of disjoint fifths of them; equal layers are stored once."""
 
     def __init__(self, form: AbstractForm, options: dict[str, Any], arrays: Scratch) -> None:
         self.form, self.options, self.arrays = form, options, arrays
         self.n_samples = 0
         self.notes: list[str] = []
         self.order: list[int] = []
-        """For each layer, where its compressed form is."""
+        """Index of the compressed form of each layer."""
         self._known: dict[str, int] = {}
         self._rows: list[np.ndarray] = []
         self._compressed: list[list[np.ndarray]] = []
 
     def add(self, array: Float[np.ndarray, "sample feature"], name: str, seed: int) -> None:
-        """Compress a layer, unless an equal one is there."""
+        """Compress a layer, unless an equal one is stored."""
         if not self.n_samples:
             self.n_samples = len(array)
             if self.n_samples >= PARTS * SMALLEST_PART:
                 shuffled = generator(seed, "compare", "parts").permutation(self.n_samples)
                 self._rows = [np.sort(rows) for rows in np.array_split(shuffled, PARTS)]
-                least = min(map(len, self._rows))
-                self._rows = [rows[:least] for rows in self._rows]  # equal, so their spreads are
+                size = min(map(len, self._rows))
+                self._rows = [rows[:size] for rows in self._rows]  # equal sizes have comparable spreads
             self._compressed = [[] for _ in range(1 + len(self._rows))]
         if len(array) != self.n_samples:
             raise InputError(
@@ -169,6 +174,7 @@ class _Bank:
                 "have a row for each of the same samples",
                 got=f"{self.n_samples} rows first and {len(array)} in {name}",
             )
+        # Layers are often equal, such as the input of all models.
         key = files.digest_array(array)
         if key not in self._known:
             self._known[key] = len(self._known)
@@ -185,20 +191,20 @@ class _Bank:
                 compressed.append(self._compress(array[rows]))
         except InputError as error:
             self.notes.append(
-                f"There are no errors: {name} cannot be compared on a fifth of the samples ({error})"
+                f"There are no standard errors, because {name} cannot be compared on a fifth of the samples ({error})"
             )
             self._rows, self._compressed = [], self._compressed[:1]
 
     def _compress(self, array: np.ndarray) -> np.ndarray:
         small = self.form.compress(array, **self.options)
-        compressed = self.arrays.array(small.shape, self.form.kept_as)
+        compressed = self.arrays.array(small.shape, self.form.stored_as)
         compressed[...] = small
         return compressed
 
     def scores(
         self,
     ) -> tuple[Float[np.ndarray, "layer other_layer"], Float[np.ndarray, "part layer other_layer"]]:
-        """Every layer with every other, on all samples and on each part."""
+        """Return the scores of every layer with every other, on all samples and on each part."""
         tables = [
             self.form.score_all(compressed)[np.ix_(self.order, self.order)] for compressed in self._compressed
         ]

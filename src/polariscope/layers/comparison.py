@@ -1,4 +1,4 @@
-"""The result of a comparison: every layer of every model with every other."""
+"""Result of a comparison of every layer of every model with every other."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 Block = Literal["encoder", "latent", "decoder", "layers", "steps"]
 LATENT = ("mean", "variance", "sampled")
-MIN_STEPS = 3  # of two, all layers of one are shown with all of the other
-MAX_STEPS = 12  # rows of a table or figure; similarity.json has all
+MIN_STEPS = 3  # for two steps, all layers of one are shown with all of the other
+MAX_STEPS = 12  # rows of a table or figure; similarity.json contains all
 NOTHING_SHARED = (
-    "No layer has the same name in all models, so no mean over all of them can be shown; give layers that match "
-    "the same name, or look at two models with average(one, other)."
+    "No layer has the same name in all models, so there is no mean over all of them. Give matching layers the same "
+    "name, or compare two models with average(one, other)."
 )
-MIN_RESAMPLED = 3  # models; pairs share models, so their spread is no error of a mean over models
+MIN_RESAMPLED = 3  # models; pairs share models, so their spread is not the error of a mean over models
 N_RESAMPLES = 500
 MAX_WITH_PARTS = 100  # layers of all models; 40 checkpoints of 16 layers would fill 60 megabytes
 
 
 def block_of(layer: str) -> Block:
-    """Which part of a network a layer belongs to; the input goes with the encoder, a step with the steps.
+    """Return the part of a network that a layer belongs to; the input belongs to the encoder, a step to the steps.
 
     >>> block_of("input"), block_of("sampled"), block_of("decoder/2"), block_of("conv1"), block_of("step 4")
     ('encoder', 'latent', 'decoder', 'layers', 'steps')
@@ -47,7 +47,7 @@ def block_of(layer: str) -> Block:
 
 
 def blocks_of(layers: tuple[str, ...]) -> dict[Block, tuple[int, int]]:
-    """First index and the one after the last of each block of neighbouring layers."""
+    """Return the first index, and the index after the last, of each block of neighbouring layers."""
     blocks: dict[Block, tuple[int, int]] = {}
     for index, layer in enumerate(layers):
         block = block_of(layer)
@@ -57,11 +57,11 @@ def blocks_of(layers: tuple[str, ...]) -> dict[Block, tuple[int, int]]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeatMap(AbstractRecord):
-    """Layers of one model, or of a group of them on average, with those of another; or a run's steps."""
+    """Similarity of the layers of two models, of two groups of models on average, or of the steps of a run."""
 
     values: Float[np.ndarray, "row column"]
     errors: Float[np.ndarray, "row column"] | None
-    """Standard error from the draw of what ``resampled`` names; None for samples without parts of them, see
+    """Standard error over the draw of ``resampled``; None if there are no scores on parts of the samples, see
     :class:`Comparison`."""
     spread: Float[np.ndarray, "row column"] | None
     """Standard deviation over the pairs of models; None for a single pair."""
@@ -73,14 +73,14 @@ class HeatMap(AbstractRecord):
     measure: str
     n_samples: int
     about: str = ""
-    """What is compared with what, where rows and columns do not say it."""
+    """Description of the comparison, if it differs from the labels of rows and columns."""
     title: str = ""
-    """What figures call the measure; empty: its name."""
+    """Title of the measure in figures; if it is empty, the name is used."""
     resampled: Literal["samples", "models"] = "samples"
-    """What the errors are over: models if three or more are averaged, otherwise samples."""
+    """Units over which errors are computed: models if three or more are averaged, otherwise samples."""
 
     def matching(self) -> dict[str, tuple[float, float | None]]:
-        """Score and error of each layer with the one of the same name."""
+        """Return score and error of each layer with the layer of the same name."""
         return {
             layer: (
                 float(self.values[row, self.columns.index(layer)]),
@@ -100,7 +100,7 @@ class HeatMap(AbstractRecord):
         )
 
     def figure(self) -> Figure:
-        """The heat map with encoder, latent and decoder marked."""
+        """Draw the heat map with encoder, latent and decoder marked."""
         from polariscope.layers.figure import draw_heat_map
 
         return draw_heat_map(self)
@@ -112,7 +112,7 @@ class HeatMap(AbstractRecord):
 
 
 def short(layer: str) -> str:
-    """A layer's name in three characters or so, or a step's number, for the head of a column.
+    """Return a short name of a layer, or the number of a step, for the head of a column.
 
     >>> [short(name) for name in ("input", "encoder/1", "mean", "variance", "sampled", "decoder/12", "step 400")]
     ['in', 'e1', 'μ', 'σ²', 'z', 'd12', '400']
@@ -124,7 +124,7 @@ def short(layer: str) -> str:
 
 
 def cell(value: float) -> str:
-    """A score in as few characters as two digits need.
+    """Format a score with two digits in as few characters as possible.
 
     >>> cell(0.934), cell(1.0), cell(0.9999), cell(-0.05), cell(-0.001)
     ('.93', '1.0', '1.0', '-.05', '.00')
@@ -136,100 +136,103 @@ def cell(value: float) -> str:
 
 
 def sentence(heat_map: HeatMap) -> str:
-    """What is compared, on what."""
-    who = heat_map.about or (
+    """Describe the comparison and its samples."""
+    subject = heat_map.about or (
         f"{heat_map.row_label} (rows) with {heat_map.column_label} (columns)"
         if heat_map.row_label != heat_map.column_label
         else f"{heat_map.row_label}, layers with each other"
     )
     pairs = f", mean of {heat_map.n_pairs} {mean_of(heat_map)}" if heat_map.n_pairs > 1 else ""
-    return f"{heat_map.measure}: {who}{pairs}, {heat_map.n_samples:,} samples"
+    return f"{heat_map.measure}: {subject}{pairs}, {heat_map.n_samples:,} samples"
 
 
 def mean_of(heat_map: HeatMap) -> str:
-    """What a heat map is a mean of."""
+    """Return the name of the units over which a heat map is averaged."""
     return "runs" if heat_map.about else "pairs of models"
 
 
 def has_matching(heat_map: HeatMap) -> bool:
-    """Whether there are layers of the same name worth a list: not of one model with itself, nor of steps."""
+    """Return True if layers of the same name are listed: not for one model with itself, nor for steps."""
     several = heat_map.row_label != heat_map.column_label or heat_map.n_pairs > 1
     return not heat_map.about and several and bool(heat_map.matching())
 
 
 def thinned(heat_map: HeatMap) -> HeatMap:
-    """The heat map with at most a dozen steps, evenly spread from the first to the last, and its title saying so."""
+    """Return the heat map with at most 12 steps, evenly spread from the first to the last, with a note in its title."""
     n = len(heat_map.rows)
     if not heat_map.about or n <= MAX_STEPS:
         return heat_map
-    chosen = [round(index * (n - 1) / (MAX_STEPS - 1)) for index in range(MAX_STEPS)]
+    selected = [round(index * (n - 1) / (MAX_STEPS - 1)) for index in range(MAX_STEPS)]
     both = heat_map.rows == heat_map.columns
 
     def cut(table: Any) -> Any:
-        return None if table is None else table[chosen][:, chosen] if both else table[chosen]
+        return None if table is None else table[selected][:, selected] if both else table[selected]
 
     return dataclasses.replace(
         heat_map,
         values=cut(heat_map.values),
         errors=cut(heat_map.errors),
         spread=cut(heat_map.spread),
-        rows=tuple(heat_map.rows[index] for index in chosen),
-        columns=tuple(heat_map.columns[index] for index in chosen) if both else heat_map.columns,
+        rows=tuple(heat_map.rows[index] for index in selected),
+        columns=tuple(heat_map.columns[index] for index in selected) if both else heat_map.columns,
         about=f"{heat_map.about} ({MAX_STEPS} of {n} steps)",
     )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Comparison(AbstractStoredRecord, remedy="compare the models again"):
-    """Every layer of every model with every other; models in the order given, layers in network order."""
+    """Similarity of every layer of every model with every other; models in order of input, layers in network order."""
 
     measure: str
     options: Mapping[str, object]
     models: tuple[str, ...]
     groups: tuple[str, ...]
-    """The group of each model, for averages."""
+    """Group of each model, for averages."""
     layers_of: tuple[tuple[str, ...], ...]
-    """The layers of each model."""
+    """Layers of each model."""
     matrix: Float[np.ndarray, "layer other_layer"]
-    """All scores: the layers of the first model, then of the second …, by the same."""
+    """All scores; rows and columns are the layers of the first model, then of the second, …"""
     parts: Float[np.ndarray, "part layer other_layer"]
-    """The same on disjoint fifths of the samples; none when there were too few, or when read back of many layers."""
+    """Scores on disjoint fifths of the samples; empty if there are too few samples, or if many layers were read
+    back."""
     n_samples: int
     seed: int
     notes: tuple[str, ...]
-    """Where the comparison should be read with care."""
+    """Limits of the comparison."""
     checkpoints: tuple[tuple[int, int], ...] = ()
-    """Of checkpoints: the run each model belongs to, from 0, and its step; empty when they are none."""
+    """Run of each model, from 0, and its step, for checkpoints; empty for other models."""
     digests: tuple[str, ...] = ()
-    """The hash of each model's architecture and weights; empty when activations were given."""
+    """Hash of each model's architecture and weights; empty for activations."""
     title: str = ""
-    """What figures call the measure. It is kept with the scores, so a page need not open the measure."""
+    """Title of the measure in figures, stored with the scores, so pages do not import the measure."""
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The steps of which all runs have a checkpoint, in order; none when no checkpoints were compared."""
+        """Steps at which all runs have a checkpoint, in order; empty if no checkpoints were compared."""
         runs = {run for run, _ in self.checkpoints}
         steps = sorted({step for _, step in self.checkpoints})
         return tuple(step for step in steps if all((run, step) in self.checkpoints for run in runs))
 
     @property
     def is_course(self) -> bool:
-        """Whether these are checkpoints of enough steps to be shown step against step."""
+        """If True, there are checkpoints of enough steps to compare steps with each other."""
         return len(self.steps) >= MIN_STEPS
 
     @property
     def layers(self) -> tuple[str, ...]:
-        """The layers that all models have."""
-        return tuple(layer for layer in self.layers_of[0] if all(layer in own for own in self.layers_of[1:]))
+        """Layers that all models share."""
+        return tuple(
+            layer for layer in self.layers_of[0] if all(layer in names for names in self.layers_of[1:])
+        )
 
     @property
     def blocks(self) -> dict[Block, tuple[int, int]]:
-        """Where encoder, latent and decoder begin and end in :attr:`layers`."""
+        """First and last index of encoder, latent and decoder in :attr:`layers`."""
         return blocks_of(self.layers)
 
     @property
     def scores(self) -> Float[np.ndarray, "model layer other_model other_layer"]:
-        """Scores of the layers that all models have."""
+        """Scores of the layers that all models share."""
         return self._four(self.matrix)
 
     @property
@@ -239,21 +242,21 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
         return None if errors is None else self._four(errors)
 
     def _four(self, matrix: np.ndarray) -> np.ndarray:
-        places = [self._index(model, layer) for model in range(len(self.models)) for layer in self.layers]
+        indices = [self._index(model, layer) for model in range(len(self.models)) for layer in self.layers]
         shape = (len(self.models), len(self.layers))
-        return matrix[np.ix_(places, places)].reshape(*shape, *shape)
+        return matrix[np.ix_(indices, indices)].reshape(*shape, *shape)
 
     def _index(self, model: int, layer: str) -> int:
         return sum(map(len, self.layers_of[:model])) + self.layers_of[model].index(layer)
 
     def average(self, one: str | None = None, other: str | None = None) -> HeatMap:
-        r"""Heat map of two groups (or models), averaged over the pairs of their models.
+        r"""Return the heat map of two groups (or models), averaged over the pairs of their models.
 
         .. math:: \frac{1}{|A||B|} \sum_{i, l} \mathrm{sim}(M_j^{A_i}, M_k^{B_l})
 
-        By default the first of two groups with the second, or the only one with itself; of three or more, all pairs of
-        different models. A model is not paired with itself,
-        where it would score 1, unless there is no other. With layers that not all models have, those they share.
+        By default the first of two groups is compared with the second, or the only group with itself; for three or more
+        groups, all pairs of different models are averaged. A model is not paired with itself, where it would score 1,
+        unless there is no other. Only layers that the models share are included.
 
         Reference: bonheme2023 Eq. 7.9.
         """
@@ -284,42 +287,44 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
         return dataclasses.replace(table, errors=_error_over_models(pairs, scores, draw), resampled="models")
 
     def course(self, reference: int | None = None) -> HeatMap:
-        r"""Every layer at every step (rows) with the same layer at a step of reference, by default the last.
+        r"""Return the similarity of every layer at every step (rows) with itself at the last, or at another, step.
 
         .. math:: \frac1R \sum_{r=1}^{R} \mathrm{sim}(M_l^{r, t}, M_l^{r, T})
 
-        for layer l at step t of run r, with T the reference: each run is compared with itself only. A layer that
-        reaches 1 early has found its representation early. 1 in the row of the reference. All steps of a
-        run draw the same noise, so the sampled layer and the decoder differ only by what the model learned.
+        for layer l at step t of run r, with T the reference; each run is compared only with itself. A layer that
+        reaches 1 early has converged early. The row of the reference is 1. All steps of a run use the same noise, so
+        the sampled layer and the decoder differ only because of training.
 
         Reference: bonheme2023 §7.3, which compares epochs with each other.
         """
         steps, layers = self._check_steps(reference), self.layers
         last = steps[-1] if reference is None else reference
         pairs = [[(layer, t, last) for layer in layers] for t in steps]
-        about = f"each layer of {self._who()} at each step with itself at step {last}"
+        about = f"each layer of {self._run_names()} at each step with itself at step {last}"
         return self._of_runs(pairs, _step_names(steps), layers, f"layer, with itself at step {last}", about)
 
     def between_steps(self, layer: str = "mean") -> HeatMap:
-        """One layer at every step with itself at every other, averaged over runs as in :meth:`course`."""
+        """Return the similarity of a layer between all steps, averaged over runs as in :meth:`course`."""
         steps = self._check_steps(None)
         if layer not in self.layers:
             raise unknown("layer of all models", layer, self.layers)
         pairs = [[(layer, t, other) for other in steps] for t in steps]
         names = _step_names(steps)
-        return self._of_runs(pairs, names, names, "step", f"{layer} of {self._who()}, step against step")
+        return self._of_runs(
+            pairs, names, names, "step", f"{layer} of {self._run_names()}, steps with each other"
+        )
 
     def _check_steps(self, reference: int | None) -> tuple[int, ...]:
         steps = self.steps
         if not steps:
             raise InputError(
-                problem="only checkpoints have steps in common", remedy="compare the checkpoints of runs"
+                problem="a comparison of steps requires checkpoints", remedy="compare the checkpoints of runs"
             )
         if reference is not None and reference not in steps:
             raise InputError("reference", f"be one of the steps {', '.join(map(str, steps))}", got=reference)
         return steps
 
-    def _who(self) -> str:
+    def _run_names(self) -> str:
         names = dict.fromkeys(model.partition(" at ")[0] for model in self.models)
         return ", ".join(names) if len(names) <= 3 else f"{len(names)} runs"
 
@@ -331,7 +336,7 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
         column_label: str,
         about: str,
     ) -> HeatMap:
-        """The scores of a layer at two steps, for each cell, averaged over runs."""
+        """Return the heat map whose cells are the scores of a layer at two steps, averaged over runs."""
 
         def index(run: int, layer: str, step: int) -> int:
             return self._index(self.checkpoints.index((run, step)), layer)
@@ -351,7 +356,7 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
         )
 
     def _heat_map(self, scores: np.ndarray, parts: np.ndarray, **names: Any) -> HeatMap:
-        """The mean of the tables found for several pairs of models, and of those of each part of the samples."""
+        """Return the mean over the tables of several pairs of models, with errors from the parts of the samples."""
         return HeatMap(
             values=scores.mean(axis=0),
             errors=_error(parts),
@@ -364,7 +369,7 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
         )
 
     def overall(self) -> HeatMap:
-        """Heat map averaged over all pairs of different models, whatever their group."""
+        """Return the heat map averaged over all pairs of different models of any group."""
         joined = dataclasses.replace(self, groups=tuple(f"{len(self.models)} models" for _ in self.models))
         return joined.average()
 
@@ -377,43 +382,43 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
 
     def _shared(self, models: list[int]) -> tuple[str, ...]:
         first, *rest = (self.layers_of[model] for model in dict.fromkeys(models))
-        return tuple(layer for layer in first if all(layer in own for own in rest))
+        return tuple(layer for layer in first if all(layer in names for names in rest))
 
     def maps(self) -> list[HeatMap]:
-        """What is shown in words: the headline, and of checkpoints the codes step against step."""
+        """Return the heat maps to print: the headline and, for checkpoints, the codes between steps."""
         if not self.is_course:
             return [self.headline()]
         return [self.headline(), self.between_steps("mean" if "mean" in self.layers else self.layers[-1])]
 
     def figure(self, one: str | None = None, other: str | None = None) -> Figure:
-        """The averaged heat map, drawn."""
+        """Draw the averaged heat map."""
         return self.average(one, other).figure()
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the table of all scores: each layer of each model with every other, indexed by model and layer."""
         import pandas
 
-        places = [
+        labels = [
             (model, layer)
             for model, layers in zip(self.models, self.layers_of, strict=True)
             for layer in layers
         ]
-        index = pandas.MultiIndex.from_tuples(places, names=["model", "layer"])
+        index = pandas.MultiIndex.from_tuples(labels, names=["model", "layer"])
         return pandas.DataFrame(self.matrix, index=index, columns=index)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON: everything; but of more than 100 layers in all only the scores, not those on parts of the samples.
+        """Return all fields as JSON values; with more than 100 layers in total, without scores on parts of the samples.
 
-        Every layer is scored with every other, and on each part again, so the parts are most of a large file. They
-        give the standard errors, which a comparison of many layers has no more once it is read back.
+        Every layer is scored with every other, and again on each part, so the parts are most of a large file. Standard
+        errors are computed from them, so they are missing when a comparison of many layers is read back.
         """
         many = len(self.matrix) > MAX_WITH_PARTS
         return to_plain(dataclasses.replace(self, parts=self.parts[:0]) if many else self)
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
-        """Write the scores and a picture of the averaged heat map into a folder; returns their paths.
+        """Write the scores and a picture of the averaged heat map to a folder, and return their paths.
 
-        The file has what :meth:`to_dict` keeps, the picture a dozen steps of checkpoints at most.
+        The file contains :meth:`to_dict`, the picture at most 12 steps of checkpoints.
         """
         from polariscope.core.figures import save_figure
 
@@ -423,7 +428,7 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
         return record, save_figure(figure, picture, {}, dpi=160)
 
     def headline(self) -> HeatMap:
-        """The heat map to show first: the course of checkpoints, of two groups, else of all pairs of models."""
+        """Return the main heat map: the course of checkpoints, that of two groups, or that of all pairs of models."""
         if self.is_course:
             return self.course()
         return self.average()
@@ -444,17 +449,17 @@ def _step_names(steps: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _error(parts: np.ndarray) -> np.ndarray | None:
-    """Standard error of the whole from disjoint parts of equal size: their standard deviation by √(number)."""
+    """Return the standard error from disjoint parts of equal size: their standard deviation divided by √(number)."""
     return parts.std(axis=0, ddof=1) / np.sqrt(len(parts)) if len(parts) > 1 else None
 
 
 def _error_over_models(
     pairs: list[tuple[int, int]], tables: Float[np.ndarray, "pair row column"], draw: np.random.Generator
 ) -> Float[np.ndarray, "row column"]:
-    """Return the standard error of a mean over pairs by resampling models: a pair counts as often as both are drawn.
+    """Return the standard error of a mean over pairs by resampling models; a pair is weighted by both multiplicities.
 
-    Rows and columns are drawn apart if they are of different models, and together if the models are the same. Resamples
-    without a pair of different models are left out.
+    Rows and columns are resampled separately if they are of different models, and together if the models are the same.
+    Resamples without a pair of different models are left out.
     """
     one, other = ([pair[side] for pair in pairs] for side in (0, 1))
     times = [_multiplicities(one, draw)]
@@ -467,7 +472,7 @@ def _error_over_models(
 
 
 def _multiplicities(models: list[int], draw: np.random.Generator) -> Float[np.ndarray, "resample model"]:
-    """Return how often each model is in each resample; 0 for those that are not among these models."""
+    """Return the count of each model in each resample; 0 for models that are not in the list."""
     distinct = sorted(set(models))
     counts = np.zeros((N_RESAMPLES, max(distinct) + 1))
     counts[:, distinct] = draw.multinomial(

@@ -1,4 +1,4 @@
-"""A comparison in words and tables: plain text for a terminal, HTML for a notebook."""
+"""Text and tables of a comparison: plain text for a terminal, HTML for a notebook."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from polariscope.layers.comparison import (
 
 
 def table_of(heat_map: HeatMap) -> TextTable:
-    """Return the heat map in numbers.
+    """Return the heat map as a table of numbers.
 
-    :param heat_map: layers compared with layers.
+    :param heat_map: similarity of layers.
     """
     columns = list(map(short, heat_map.columns))
     rows = (
@@ -31,7 +31,7 @@ def table_of(heat_map: HeatMap) -> TextTable:
 
 
 def matching_as_text(heat_map: HeatMap) -> str:
-    """Each layer with the one of the same name."""
+    """List the scores of layers with the same name."""
     rows = [
         f"{layer:<12}{value:7.3f}" + ("" if error is None else f" ± {error:.3f}")
         for layer, (value, error) in heat_map.matching().items()
@@ -41,7 +41,7 @@ def matching_as_text(heat_map: HeatMap) -> str:
 
 
 def as_text(comparison: Comparison) -> str:
-    """The heat maps to show, layers of the same name, notes."""
+    """Return the heat maps, the scores of layers with the same name, and the notes as text."""
     maps = comparison.maps()
     parts = [str(table_of(thinned(heat_map))) for heat_map in maps]
     if has_matching(maps[0]):
@@ -56,7 +56,7 @@ def _notes(comparison: Comparison, headline: HeatMap) -> tuple[str, ...]:
 
 
 def as_html(comparison: Comparison) -> str:
-    """The heat maps to show as tables whose cells are shaded; names are escaped."""
+    """Return the heat maps as HTML tables with shaded cells; names are escaped."""
     maps = comparison.maps()
     tables = "".join(heat_map_as_html(thinned(heat_map)) for heat_map in maps)
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in _notes(comparison, maps[0]))
@@ -64,11 +64,12 @@ def as_html(comparison: Comparison) -> str:
 
 
 def heat_map_as_html(heat_map: HeatMap) -> str:
-    """A table whose cells are shaded."""
+    """Return a heat map as an HTML table with shaded cells."""
     head = "".join(f"<th>{html.escape(short(layer))}</th>" for layer in heat_map.columns)
     body = "".join(
         f"<tr><th style='text-align:left'>{html.escape(layer)}</th>"
         + "".join(
+            # Negative scores have no shade.
             f'<td style="background:rgba(15,139,141,{max(0.0, value):.2f})">{cell(value)}</td>'
             for value in values
         )

@@ -1,4 +1,4 @@
-"""The heat map of a comparison."""
+"""Heat map of a comparison."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 BLOCKS = {"encoder": SLATE, "latent": ORANGE, "decoder": TEAL, "layers": QUIET, "steps": QUIET}
 STYLE: dict[Any, Any] = {"font.family": "sans-serif", "font.size": 8.5, "axes.titlelocation": "left"}
-NUMBERS_UP_TO = 20  # layers; in more cells numbers would not be legible
-MAX_SHAPES = NUMBERS_UP_TO**2  # cells drawn as shapes in a vector graphic; more are an image inside it
-ACROSS = 6  # small heat maps beside each other
+NUMBERS_UP_TO = 20  # layers; numbers in more cells would not be legible
+MAX_SHAPES = NUMBERS_UP_TO**2  # cells drawn as shapes in a vector graphic; more cells are rasterised
+ACROSS = 6  # small heat maps per row
 
 
 def draw_heat_map(heat_map: HeatMap) -> Figure:
-    """Scores of layers with layers; bars beside it mark encoder, latent and decoder, white lines part them."""
+    """Draw the scores of layers with layers; bars and white lines mark encoder, latent and decoder."""
     n_rows, n_columns = heat_map.values.shape
     if not heat_map.values.size:
         raise InputError(problem=f"there is no heat map to draw. {NOTHING_SHARED}")
@@ -53,7 +53,7 @@ def draw_heat_map(heat_map: HeatMap) -> Figure:
 
 
 def draw_steps(maps: dict[str, HeatMap]) -> Figure:
-    """A small heat map for each layer, step against step; the first step is at the top left."""
+    """Draw a small heat map between steps for each layer; the first step is at the top left."""
     n_columns = min(ACROSS, len(maps))
     n_rows = -(-len(maps) // n_columns)
     with rc_context(STYLE):
@@ -77,12 +77,12 @@ def draw_steps(maps: dict[str, HeatMap]) -> Figure:
 
 
 def _lowest(maps: Iterable[HeatMap]) -> float:
-    """Where the colours start: −1 where a measure can be negative and is, else 0."""
+    """Return the lower end of the colours: −1 if a measure can be negative and is, otherwise 0."""
     measures = {heat_map.measure for heat_map in maps if heat_map.values.min() < -0.05}
-    return -1.0 if any(_may_be_negative(measure) for measure in measures) else 0.0
+    return -1.0 if any(_can_be_negative(measure) for measure in measures) else 0.0
 
 
-def _may_be_negative(measure: str) -> bool:
+def _can_be_negative(measure: str) -> bool:
     from polariscope.analysis.similarity import similarity
 
     return similarity.traits(measure)["bounds"][0] < 0
@@ -112,7 +112,7 @@ def _write_numbers(axes: Axes, heat_map: HeatMap, low: float) -> None:
 
 
 def _mark_blocks(axes: Axes, heat_map: HeatMap) -> None:
-    """A coloured bar along each block of rows and columns, its name on top, and lines through the map."""
+    """Draw a coloured bar along each block of rows and columns, its name on top, and lines through the map."""
     n_rows, n_columns = heat_map.values.shape
     for block, (start, stop) in blocks_of(heat_map.columns).items():
         axes.plot(

@@ -1,4 +1,4 @@
-"""What is compared: models, or activations that are at hand."""
+"""Sources of a comparison: models, or activations."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Layers = Mapping[str, Shaped[np.ndarray, "..."]]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Source:
-    """One of the things compared: its name, the group it is averaged in, and where its layers come from."""
+    """A model or activations to compare: the name, the group for averages, and the origin of its layers."""
 
     label: str
     group: str
     model: Callable[[], AbstractModel] | None
-    """Loads the model, one at a time; None for given activations."""
+    """Function that loads the model, so only one is in memory at a time; None for activations."""
     layers: Layers | None
     run: Path | None
     checkpoint: tuple[int, int] | None = None
-    """Of a checkpoint, which of the runs it belongs to, from 0, and its step."""
+    """Number of the run of a checkpoint, from 0, and its step."""
     ids: Shaped[np.ndarray, " sample"] | None = None
-    """What identifies the samples of given activations, where it is known."""
+    """Identifiers of the samples of activations, if they are known."""
 
 
 def encode_layers(
@@ -45,17 +45,17 @@ def encode_layers(
     seed: int,
     arrays: Scratch,
 ) -> tuple[str, dict[str, Float[np.ndarray, "sample feature"]]]:
-    """The digest of a model, and every layer of it on these observations, flattened, in float32.
+    """Return the digest of a model, and all its layers for these observations, flattened, in float32.
 
-    Different runs draw different noise: noise in common would make the sampled layers of two collapsed models alike.
-    Checkpoints of one run, and the same model twice, share it, so a model scores 1 with itself.
+    Different runs use different noise, because common noise would make the sampled layers of two collapsed models
+    similar. Checkpoints of one run, and the same model twice, share it, so a model scores 1 with itself.
 
-    :param source: the model.
-    :param number_of: returns the number of the stream of noise for the digest of the model.
-    :param dataset: what is encoded.
-    :param indices: which observations.
+    :param source: source with a model.
+    :param number_of: function that returns the number of the stream of noise for the digest of the model.
+    :param dataset: dataset to encode.
+    :param indices: indices of the observations.
     :param seed: seed of the noise.
-    :param arrays: makes the arrays, in memory or in files.
+    :param arrays: allocator of the arrays.
     """
     assert source.model is not None
     model = source.model()
@@ -67,10 +67,10 @@ def encode_layers(
         )
     stream = ("compare", "sampled", number_of(model.digest))
 
-    def compute(seen: EncodedBatch) -> dict[str, Tensor]:
-        noise = normals(seed, *stream, indices=seen.indices, width=seen.posterior.mean.shape[1])
-        drawn = torch.from_numpy(noise).to(seen.posterior.mean)
-        layers = model.activations(seen.x, drawn, seen.auxiliary)
+    def compute(encoded: EncodedBatch) -> dict[str, Tensor]:
+        noise = normals(seed, *stream, indices=encoded.indices, width=encoded.posterior.mean.shape[1])
+        drawn = torch.from_numpy(noise).to(encoded.posterior.mean)
+        layers = model.activations(encoded.x, drawn, encoded.auxiliary)
         return {name: activation.flatten(1) for name, activation in layers}
 
     return model.digest, collect(model, dataset, indices, compute, make=arrays.array)

@@ -1,4 +1,4 @@
-"""Arrays that live in memory while there is room, and in files after that."""
+"""Temporary arrays in memory up to a limit, and in files beyond it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jaxtyping import Shaped
 
 
 class Scratch:
-    """Makes arrays: in memory up to a budget, then as maps of files in a folder. Nothing in it is kept."""
+    """Allocator of temporary arrays, in memory up to a budget, then as memory-mapped files in a folder."""
 
     def __init__(self, folder: Path, budget: float | int) -> None:
         self.folder, self.budget = folder, budget
         self.used, self.n_files = 0, 0
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype | type = np.float32) -> Shaped[np.ndarray, "..."]:
-        """An array to be filled."""
+        """Return an uninitialised array."""
         size = math.prod(shape) * np.dtype(dtype).itemsize
         if self.used + size <= self.budget:
             self.used += size
@@ -31,7 +31,7 @@ class Scratch:
 
 @contextlib.contextmanager
 def scratch(folder: str | Path | None, budget: float | int) -> Iterator[Scratch]:
-    """A scratch whose files are in a new folder inside ``folder`` (None: the system's place for temporary files)."""
+    """Create a :class:`Scratch` with files in a new folder inside ``folder`` (None: the system's temporary folder)."""
     if folder is not None:
         Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".polariscope-", dir=folder) as directory:

@@ -1,4 +1,4 @@
-"""The layers of a model, taken from batches as they pass, so the data are read and the model is loaded once."""
+"""Collection of the layers of a model during encoding, so data and model are loaded once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from polariscope.models.protocol import AbstractModel
 
 
 class LayerTap:
-    """Collects every layer, flattened, in float32, at some of the observations that a model is shown.
+    """Collector of all layers, flattened, in float32, at some of the observations that a model encodes.
 
     Call it with each batch, inside :func:`~polariscope.models.inference.inference_mode`. The noise of the sampled layer
     depends on the seed, the stream and the observation's index.
 
-    :param model: the model.
-    :param rows: which of the observations, by their index, ascending.
+    :param model: model to encode with.
+    :param rows: rows of the observations to collect, ascending.
     :param seed: seed of the noise.
-    :param stream: names of the stream of noise, one for each run that is compared: noise in common would make the
-        sampled layers of two collapsed models alike.
-    :param arrays: makes the arrays, in memory or in files.
+    :param stream: names of the stream of noise, one for each run, because common noise would make the sampled layers of
+        two collapsed models similar.
+    :param arrays: allocator of the arrays.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class LayerTap:
         self.model, self.rows, self.seed, self.stream, self.arrays = model, rows, seed, stream, arrays
         self.layers: dict[str, Float[np.ndarray, "row _"]] = {}
 
-    def __call__(self, seen: EncodedBatch) -> None:
-        first, last = np.searchsorted(self.rows, [seen.rows.start, seen.rows.stop])
+    def __call__(self, encoded: EncodedBatch) -> None:
+        first, last = np.searchsorted(self.rows, [encoded.rows.start, encoded.rows.stop])
         if first == last:
             return
-        inside = self.rows[first:last] - seen.rows.start
-        chosen = torch.from_numpy(inside).to(seen.x.device)
-        mean = seen.posterior.mean
-        noise = normals(self.seed, *self.stream, indices=seen.indices[inside], width=mean.shape[1])
-        auxiliary = None if seen.auxiliary is None else seen.auxiliary[chosen]
-        x = self.model.place(seen.x[chosen])
+        inside = self.rows[first:last] - encoded.rows.start
+        selected = torch.from_numpy(inside).to(encoded.x.device)
+        mean = encoded.posterior.mean
+        noise = normals(self.seed, *self.stream, indices=encoded.indices[inside], width=mean.shape[1])
+        auxiliary = None if encoded.auxiliary is None else encoded.auxiliary[selected]
+        x = self.model.place(encoded.x[selected])
         for name, activation in self.model.activations(x, torch.from_numpy(noise).to(mean), auxiliary):
             flat = activation.flatten(1).to(torch.float32).cpu().numpy()
             if name not in self.layers:

@@ -1,1 +1,1 @@
-"""Mathematics of arrays with no variational autoencoder in it."""
+"""Numerical methods for arrays, independent of autoencoders."""

@@ -1,4 +1,4 @@
-"""Predictors that several metrics train: logistic and ridge regression, boosted trees."""
+"""Predictors of several metrics: logistic and ridge regression, boosted trees."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from jaxtyping import Float, Int
 
 from polariscope.numerics.newton import softmax_path, with_ones
 
-TREES, DEPTH, RATE = 100, 3, 0.1  # scikit-learn's defaults, which the published numbers were made with
+TREES, DEPTH, RATE = 100, 3, 0.1  # scikit-learn's defaults, with which the published numbers were computed
 BINS = 1023
-"""With few bins of equal count, one bin holds the edge between two classes, and trees mend it with wrong latents."""
+"""Number of bins. With few, a bin can contain the boundary of two classes, and trees then split on other latents."""
 
 QUICK_BINS = 63
-"""Where only the spread of a score is wanted, or its level for noise: those of 1023 bins, in a third of the time."""
+"""Number of bins for intervals and chance levels, which are the same as with 1023 bins, in a third of the time."""
 
 MAX_WEIGHTS = 1500
-"""Beyond, a Newton step takes seconds, and what is long is left to L-BFGS."""
+"""Maximum number of weights for Newton's method; beyond it a step takes seconds, and L-BFGS is used."""
 
 MAX_ITERATIONS = 1000
 
 
 @contextlib.contextmanager
 def quiet_logistic() -> Iterator[None]:
-    """Inside, each fit of :func:`logistic_predictions` has one thread, and one that did not converge is not warned of.
+    """Limit each fit of :func:`logistic_predictions` to one thread, and suppress convergence warnings.
 
-    Fits run side by side: more threads in each would wait for each other. Those of more than 1500 weights end after
-    1000 iterations at the latest, for weak penalties perhaps before they have converged. Entered once, around all
-    threads: filters of warnings and numbers of threads belong to the process.
+    Fits run in parallel, so several threads in each would wait for each other. Fits of more than 1500 weights stop
+    after 1000 iterations, for weak penalties possibly before they have converged. Enter the context once, around all
+    threads, because warning filters and numbers of threads belong to the process.
     """
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
@@ -47,12 +47,12 @@ def logistic_predictions(
     test: Float[np.ndarray, "test feature"],
     strengths: Sequence[float] = (1.0,),
 ) -> Int[np.ndarray, "strength test"]:
-    """Classes that multinomial logistic regression gives the test rows, for each strength, in :func:`quiet_logistic`.
+    """Predict classes of the test rows by logistic regression, for each strength; call in :func:`quiet_logistic`.
 
-    A strength C makes the loss C · Σ cross-entropy + ½‖w‖², intercepts being free. Each fit starts from the one
-    before, so a path of rising strengths costs little more than its last. It ends where no slope of the mean
-    loss exceeds 1e-6, by Newton's method; with more than 1500 weights, 1e-4 or 1000 iterations, by L-BFGS. Labels of
-    a single class: it is the answer.
+    For a strength C the loss is C · Σ cross-entropy + ½‖w‖², without a penalty on intercepts. Each fit starts from the
+    previous one, so a path of rising strengths costs little more than its last fit. Newton's method stops when no slope
+    of the mean loss exceeds 1e-6. With more than 1500 weights, L-BFGS stops at 1e-4 or after 1000 iterations. If there
+    is a single class, it is the prediction.
     """
     present, numbered = np.unique(labels, return_inverse=True)
     if len(present) == 1:
@@ -64,8 +64,8 @@ def logistic_predictions(
         return np.stack(
             [model.set_params(C=strength).fit(train, labels).predict(test) for strength in strengths]
         )
-    asked = with_ones(test)
-    return np.stack([present[(asked @ w).argmax(axis=1)] for w in softmax_path(train, numbered, strengths)])
+    rows = with_ones(test)
+    return np.stack([present[(rows @ w).argmax(axis=1)] for w in softmax_path(train, numbered, strengths)])
 
 
 def best_strength(
@@ -74,7 +74,7 @@ def best_strength(
     strengths: Sequence[float],
     n_folds: int,
 ) -> float:
-    """The strength with the highest accuracy over contiguous folds; of equals the weakest, which is the simplest."""
+    """Return the strength with the highest accuracy over contiguous folds, the weakest one in case of ties."""
     folds = np.array_split(np.arange(len(codes)), min(n_folds, len(codes)))
     right = np.zeros(len(strengths))
     for fold in folds:
@@ -90,18 +90,18 @@ def ridge_predictions(
     test: Float[np.ndarray, "test feature"],
     strengths: Sequence[float] = (1.0,),
 ) -> Float[np.ndarray, "strength test target"]:
-    """Numbers that ridge regression gives the test rows, for each strength.
+    """Predict the targets of the test rows by ridge regression, for each strength.
 
-    A strength C makes the loss C · ½ Σ (y − ŷ)² + ½‖w‖², the intercept being free, so a strength means the same
-    as in :func:`logistic_predictions`. One eigendecomposition serves all strengths.
+    For a strength C the loss is C · ½ Σ (y − ŷ)² + ½‖w‖², without a penalty on the intercept, so a strength has the
+    same meaning as in :func:`logistic_predictions`. All strengths share one eigendecomposition.
     """
     centre, offset = train.mean(axis=0), targets.mean(axis=0)
     x = train - centre
     values, vectors = np.linalg.eigh(x.T @ x)
     products = vectors.T @ (x.T @ (targets - offset))
-    asked = (test - centre) @ vectors
+    rotated = (test - centre) @ vectors
     scales = np.maximum(values, 0)[:, None]
-    return np.stack([asked @ (products / (scales + 1 / strength)) + offset for strength in strengths])
+    return np.stack([rotated @ (products / (scales + 1 / strength)) + offset for strength in strengths])
 
 
 def best_ridge_strength(
@@ -110,7 +110,7 @@ def best_ridge_strength(
     strengths: Sequence[float],
     n_folds: int,
 ) -> float:
-    """The strength with the least squared error over contiguous folds; of equals the weakest."""
+    """Return the strength with the smallest squared error over contiguous folds, the weakest one in case of ties."""
     folds = np.array_split(np.arange(len(codes)), min(n_folds, len(codes)))
     errors = np.zeros(len(strengths))
     for fold in folds:
@@ -129,10 +129,10 @@ def boosted_trees(
     n_trees: int = TREES,
     n_bins: int = BINS,
 ) -> tuple[Float[np.ndarray, " feature"], Float[np.ndarray, " test"] | Int[np.ndarray, " test"]]:
-    """Gain importances, which sum to 1, and predictions of the test rows, by histogram gradient boosting.
+    """Return gain importances, which sum to 1, and predictions of the test rows by histogram gradient boosting.
 
-    ``target`` holds classes 0 … ``n_classes`` − 1, or numbers when that is None. One thread: deterministic, and
-    factors run side by side. Where no feature helps, importances are 0.
+    ``target`` contains classes 0 … ``n_classes`` − 1, or numbers if that is None. A fit uses one thread, which makes it
+    deterministic; factors are fitted in parallel. If no feature helps, importances are 0.
     """
     import lightgbm
 
@@ -143,26 +143,26 @@ def boosted_trees(
             "verbosity": -1,
             "num_threads": 1,
             "deterministic": True,
-            "force_row_wise": True,  # the same trees, a little sooner
+            "force_row_wise": True,  # the same trees, slightly faster
         },
         **{"learning_rate": RATE, "max_depth": DEPTH, "num_leaves": 2**DEPTH, "seed": 0},
-        # Gradients are kept in 32 bits, whose rounding lets a pure leaf gain by a split; that is no gain.
+        # Gradients have 32 bits, so rounding makes splits of pure leaves look like a small gain.
         **{"max_bin": n_bins, "min_data_in_bin": 1, "min_data_in_leaf": 1, "min_gain_to_split": 1e-3},
     }
     predicted: dict[str, np.ndarray] = {}
 
-    def keep(predictions: np.ndarray, _: Any) -> tuple[str, float, bool]:
+    def record(predictions: np.ndarray, _: Any) -> tuple[str, float, bool]:
         predicted["test"] = predictions
-        return "kept", 0.0, False
+        return "recorded", 0.0, False
 
     varies = np.ptp(train, axis=0) > 0
     importance = np.zeros(train.shape[1])
     if not varies.any():
         return importance, _constant(target, n_classes, len(test))
     table = lightgbm.Dataset(train[:, varies], target, params=parameters)
-    # The scores of the test rows are brought along while boosting; predicting afterwards walks every tree again.
+    # Test rows are scored during boosting, because predicting afterwards would evaluate every tree again.
     held_out = lightgbm.Dataset(test[:, varies], np.zeros(len(test)), reference=table, params=parameters)
-    model = lightgbm.train(parameters, table, n_trees, valid_sets=[held_out], feval=keep)
+    model = lightgbm.train(parameters, table, n_trees, valid_sets=[held_out], feval=record)
     gain = model.feature_importance("gain")
     importance[varies] = gain / gain.sum() if gain.sum() > 0 else 0.0
     return importance, _decide(predicted["test"], n_classes)
@@ -181,5 +181,5 @@ def _decide(scores: np.ndarray, n_classes: int | None) -> np.ndarray:
 
 
 def _constant(target: np.ndarray, n_classes: int | None, count: int) -> np.ndarray:
-    """What is answered when nothing is known: the mean, or the most frequent class."""
+    """Return the best constant prediction: the mean, or the most frequent class."""
     return np.full(count, target.mean() if n_classes is None else np.bincount(target).argmax())

@@ -1,4 +1,4 @@
-"""How far columns are from independent: covariance, correlation, total correlation and effective rank."""
+"""Dependence between columns: covariance, correlation, total correlation and effective rank."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from polariscope.numerics.information import entropy
 
 
 def covariance(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "latent latent"]:
-    """Sample covariance, divided by n − 1, in float64.
+    """Return the sample covariance, divided by n − 1, in float64.
 
-    A latent that varies by no more than the rounding of its type is constant: its row and column are
-    exactly 0.
+    A latent whose range is within the rounding error of its type counts as constant: its row and column are exactly 0.
     """
     constant = np.ptp(x, axis=0) <= 4 * np.finfo(x.dtype).eps * np.abs(x).max(axis=0)
     centred = x.astype(np.float64)
@@ -28,13 +27,13 @@ def noise_free_covariance(
     variance: Float[np.ndarray, "sample latent"],
     posterior_covariance: Float[np.ndarray, "sample latent latent"] | None = None,
 ) -> Float[np.ndarray, "latent latent"]:
-    r"""Covariance of the sampled representation without the noise of one draw.
+    r"""Return the covariance of the sampled representation without the noise of one draw.
 
     By the law of total covariance, with independent noise in each latent,
 
     .. math:: \mathrm{Cov}[z] = \mathrm{Cov}[\mu] + \mathrm{diag}\, \mathrm{E}[\sigma^2]
 
-    and with E[Σ] as the second term where a ``posterior_covariance`` Σ is given.
+    and with E[Σ] as the second term if a ``posterior_covariance`` Σ is passed.
     """
     if posterior_covariance is not None:
         return covariance(mean) + posterior_covariance.mean(axis=0, dtype=np.float64)
@@ -42,7 +41,7 @@ def noise_free_covariance(
 
 
 def ranked(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
-    """The rank of each value in its column, from 1; equal values share their mean rank.
+    """Return the rank of each value in its column, from 1; equal values share their mean rank.
 
     >>> ranked(np.array([[0.1], [7.0], [0.1]])).ravel()
     array([1.5, 3. , 1.5])
@@ -53,7 +52,7 @@ def ranked(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample l
 
 
 def standardised(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
-    """Columns of mean 0 and variance 1; each must vary.
+    """Standardise columns to mean 0 and variance 1; each column must vary.
 
     >>> standardised(np.array([[1.0], [5.0], [1.0], [5.0]])).ravel()
     array([-1.,  1., -1.,  1.])
@@ -62,7 +61,7 @@ def standardised(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sa
 
 
 def correlation(covariance: Float[np.ndarray, "latent latent"]) -> Float[np.ndarray, "latent latent"]:
-    """Correlation matrix of a covariance; a constant latent has correlation 0 with every other.
+    """Return the correlation matrix of a covariance; a constant latent has correlation 0 with every other.
 
     >>> correlation(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
     array([[1. , 0.5, 0. ],
@@ -77,18 +76,17 @@ def correlation(covariance: Float[np.ndarray, "latent latent"]) -> Float[np.ndar
 
 
 def total_correlation(x: Float[np.ndarray, "sample latent"]) -> float:
-    r"""Total correlation in nats of a Gaussian with the covariance C of these samples.
+    r"""Compute the total correlation in nats of a Gaussian with the covariance C of these samples.
 
     .. math:: \mathrm{TC} = \tfrac12 \Bigl( \sum_j \log C_{jj} - \log\det C \Bigr) = -\tfrac12 \log\det R
 
-    with R the correlation matrix. 0 when no two latents are correlated; −½ log(1 − ρ²) for a pair with
-    correlation ρ; infinite when a latent is a linear function of the others, which n samples of more than
-    n − 1 latents always are. It does not depend on the scale of a latent, so a passive mean of tiny
-    variance counts as fully as an active one, and it does not change when independent latents are added.
-    A constant latent is independent of everything: it adds 0.
+    with R the correlation matrix. It is 0 if no two latents are correlated, −½ log(1 − ρ²) for a pair with correlation
+    ρ, and infinite if a latent is a linear function of the others, which is always so for n samples of more than n − 1
+    latents. It does not depend on the scale of a latent, so a passive mean of tiny variance counts as much as an active
+    one, and it does not change if independent latents are added. A constant latent adds 0.
 
-    It sees linear dependence only, and is the total correlation itself only when the latents are jointly
-    Gaussian; mixed latents are not.
+    It measures linear dependence only, and equals the total correlation only if the latents are jointly Gaussian, which
+    mixed latents are not.
 
     Reference: bonheme2023 Eq. 6.3, Thm 6.4.1.
 
@@ -100,7 +98,7 @@ def total_correlation(x: Float[np.ndarray, "sample latent"]) -> float:
 
 
 def total_correlation_of(covariance: Float[np.ndarray, "latent latent"]) -> float:
-    """Total correlation of a Gaussian with this covariance; see :func:`total_correlation`. That of no latents is 0.
+    """Return the total correlation of a Gaussian with this covariance (:func:`total_correlation`); 0 without latents.
 
     >>> total_correlation_of(np.zeros((0, 0)))
     0.0
@@ -108,19 +106,19 @@ def total_correlation_of(covariance: Float[np.ndarray, "latent latent"]) -> floa
     if not len(covariance):
         return 0.0
     eigenvalues = np.linalg.eigvalsh(correlation(covariance))
-    # What rounding leaves of a zero eigenvalue; its logarithm would be an arbitrary number around 17 nats.
+    # Rounding makes a zero eigenvalue tiny; its logarithm would add an arbitrary number around 17 nats.
     if eigenvalues[0] <= 64 * np.finfo(np.float64).eps * len(eigenvalues):
         return math.inf
     return max(0.0, -0.5 * float(np.log(eigenvalues).sum()))
 
 
 def effective_rank(covariance: Float[np.ndarray, "latent latent"]) -> float:
-    r"""Exponential of the entropy of the normalised singular values of a covariance matrix.
+    r"""Compute the exponential of the entropy of the normalised singular values of a covariance matrix.
 
     .. math:: \exp \Bigl( -\sum_k p_k \log p_k \Bigr), \qquad p_k = s_k / \sum_l s_l
 
-    n when all directions vary equally, 1 when there is one, 0 when nothing varies. Polarised representations
-    have about n − (number of passive latents) for the mean and n for the sampled one.
+    It is n if all directions vary equally, 1 if only one varies, and 0 if none varies. A polarised model has about
+    n − (number of passive latents) for the mean representation and n for the sampled one.
 
     Reference: Roy and Vetterli, The Effective Rank (roy2007); on the covariance as in the code of bonheme2023.
 

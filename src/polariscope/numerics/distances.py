@@ -1,7 +1,7 @@
-"""Squared distances and products of all pairs of samples, right to rounding and in bounded memory.
+"""Squared distances and products of all pairs of samples, accurate to rounding and with bounded memory.
 
-The whole matrix is returned. For many samples, of which only the nearest count, see
-:mod:`polariscope.numerics.neighbour_search`, which approximates in float32 and never holds all pairs.
+The whole matrix is returned. If only the nearest of many samples matter, use
+:mod:`polariscope.numerics.neighbour_search`, which approximates in float32 and never stores all pairs.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from jaxtyping import Bool, Float
 
 FEATURES_AT_ONCE = 2048
 CANCELLED = 1e-5
-"""A squared distance this small beside the squares it is the difference of has lost five digits."""
+"""Ratio of a squared distance to the squares that it is the difference of, below which five digits are lost."""
 SMALLEST_EXPONENT = -1022
-"""Smaller numbers come out below 1, at 2⁻⁵² or more: the unit itself must be finite."""
+"""Smallest exponent of the unit, which must be finite; numbers below it are scaled to between 2⁻⁵² and 1."""
 
 
 def centred(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, "sample varying"]:
-    """The features that vary, in float64, less their means and in a common unit: none deviates by more than 2.
+    """Return the features that vary, in float64, minus their means and in a common unit, with deviations of at most 2.
 
-    For what depends on deviations from the mean and divides by their size. Features that do not vary are dropped (a
-    third of a convolutional layer, when images have a plain background). The unit is a power of two, which rounds
-    nothing, and no square overflows or vanishes.
+    It serves measures that do not depend on the scale of the deviations. Constant features are dropped (a third of a
+    convolutional layer, if images have a plain background). The unit is a power of two, so scaling does not round, and
+    no square overflows or underflows.
     """
     return np.concatenate(list(_deviations(x)), axis=1)
 
@@ -32,10 +32,11 @@ def centred(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, "sample varyi
 def gram(
     x: Float[np.ndarray, "sample p"], products_in: type[np.floating] = np.float64
 ) -> Float[np.ndarray, "sample sample"]:
-    """K = XXᵀ of the centred features, some features at a time.
+    """Return K = XXᵀ of the centred features, computed in blocks of features.
 
-    Means are taken off and products summed in float64: with both in float32, scores of wide layers are off in the third
-    digit. ``products_in=np.float32`` rounds the deviations, and the products of a block of features, twice as fast.
+    Means are subtracted and products summed in float64: with both in float32, scores of wide layers would be wrong in
+    the third digit. ``products_in=np.float32`` rounds the deviations and the products of a block of features, and is
+    twice as fast.
     """
     return _products(_deviations(x), len(x), products_in)
 
@@ -43,15 +44,15 @@ def gram(
 def squared_distances(
     x: Float[np.ndarray, "sample p"], unit: float | None = None
 ) -> Float[np.ndarray, "sample sample"]:
-    r"""Squared Euclidean distance of every pair of samples, each right to about 1e-10 of itself.
+    r"""Compute the squared Euclidean distance of every pair of samples, each with a relative error of about 1e-10.
 
-    From products of the centred samples, :math:`\|x_i - x_j\|^2 = \|x_i\|^2 + \|x_j\|^2 - 2 x_i \cdot x_j`. That is a
-    difference of large numbers where two samples are much nearer to each other than to the mean, as all are when one
-    sample lies far out. A sample and those so near to it are then looked at again, from there instead of the mean.
+    It uses products of the centred samples, :math:`\|x_i - x_j\|^2 = \|x_i\|^2 + \|x_j\|^2 - 2 x_i \cdot x_j`. This is
+    a difference of large numbers if two samples are much nearer to each other than to the mean, as with an outlier.
+    Such samples are computed again, centred on one of them instead of the mean.
 
-    :param x: the samples
-    :param unit: (default None) what all values are multiplied with first; None takes the power of two with which none
-        exceeds 1, so no square overflows or vanishes, and distances are known up to this common factor
+    :param x: samples
+    :param unit: (default None) factor by which all values are multiplied first; None selects the power of two with
+        which no value exceeds 1, so no square overflows or underflows, and distances are known up to this common factor
 
     >>> squared_distances(np.array([[0.0, 0.0], [3.0, 4.0]]), unit=1.0)
     array([[ 0., 25.],
@@ -64,7 +65,7 @@ def squared_distances(
 def _from_products(
     x: Float[np.ndarray, "sample p"], squares: Float[np.ndarray, "sample sample"], unit: float
 ) -> Float[np.ndarray, "sample sample"]:
-    """Squared distances in place of the products they come from, and those that cancel from products anew."""
+    """Convert products to squared distances in place, and recompute those with cancellation."""
     lengths = np.diagonal(squares).copy()
     squares *= -2
     squares += lengths[:, None]
@@ -74,10 +75,10 @@ def _from_products(
     doubtful = _cancelled(squares, lengths)
     for i in np.flatnonzero(doubtful.any(axis=1)):
         near = np.flatnonzero(doubtful[i])
-        if len(near):  # not settled with an earlier sample
+        if len(near):  # not yet recomputed together with an earlier sample
             group = np.append(near, i)
             among = np.ix_(group, group)
-            # Seen from i its own distances are lengths, of which none cancels: fewer are doubtful then.
+            # Relative to i, its distances are lengths and do not cancel, so the recursion ends.
             members = x[group]
             squares[among] = _from_products(members, _products(_differences(members, unit), len(group)), unit)
             doubtful[among] = False
@@ -87,7 +88,7 @@ def _from_products(
 def _cancelled(
     squares: Float[np.ndarray, "sample sample"], lengths: Float[np.ndarray, " sample"]
 ) -> Bool[np.ndarray, "sample sample"]:
-    """Which squared distances are small differences of large numbers; row by row, to save memory."""
+    """Return a mask of squared distances that are small differences of large numbers; row by row, to save memory."""
     doubtful = np.empty(squares.shape, dtype=bool)
     limits = CANCELLED * lengths
     for row, limit, out in zip(squares, limits, doubtful, strict=True):
@@ -99,7 +100,7 @@ def _cancelled(
 def gram_product(
     x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "sample q"]
 ) -> float | Float[np.ndarray, ""]:
-    """⟨XXᵀ, YYᵀ⟩ = ‖XᵀY‖²_F, from whichever matrices are smaller."""
+    """Return ⟨XXᵀ, YYᵀ⟩ = ‖XᵀY‖²_F, computed from the smaller matrices."""
     n, p, q = len(x), x.shape[1], y.shape[1]
     if p * q <= n * (p + q):
         return np.sum((x.T @ y) ** 2)
@@ -107,13 +108,13 @@ def gram_product(
 
 
 def some_features(x: np.ndarray) -> Iterator[np.ndarray]:
-    """The array, some of its features at a time."""
+    """Yield the array in blocks of features."""
     for start in range(0, x.shape[1], FEATURES_AT_ONCE):
         yield x[:, start : start + FEATURES_AT_ONCE]
 
 
 def _varying(x: np.ndarray) -> Iterator[np.ndarray]:
-    """The features that vary, some at a time."""
+    """Yield the features that vary, in blocks."""
     for part in some_features(x):
         varying = part[:, part.min(axis=0) < part.max(axis=0)]
         if varying.shape[1]:
@@ -121,13 +122,13 @@ def _varying(x: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def _unit(x: np.ndarray) -> float:
-    """What the features that vary are multiplied with, to lie between −1 and 1; 1 where none varies."""
+    """Return the factor that scales the features that vary to between −1 and 1; 1 if none varies."""
     largest = max((float(np.abs(part).max()) for part in _varying(x)), default=0.0)
     return math.ldexp(1.0, -max(math.frexp(largest)[1], SMALLEST_EXPONENT))
 
 
 def _deviations(x: np.ndarray, unit: float | None = None) -> Iterator[np.ndarray]:
-    """The centred features that vary, some at a time; scaled first, since sums and ranges may overflow."""
+    """Yield the centred features that vary, in blocks; scaled first, because sums and ranges can overflow."""
     unit = _unit(x) if unit is None else unit
     for part in _varying(x):
         deviations = part.astype(np.float64)
@@ -137,7 +138,7 @@ def _deviations(x: np.ndarray, unit: float | None = None) -> Iterator[np.ndarray
 
 
 def _differences(x: np.ndarray, unit: float) -> Iterator[np.ndarray]:
-    """All features less those of the last sample, to which the others are near, so nothing overflows."""
+    """Yield all features minus those of the last sample, in blocks; all samples are near it, so nothing overflows."""
     for part in some_features(x):
         differences = part.astype(np.float64)
         differences -= differences[-1].copy()

@@ -12,17 +12,17 @@ from polariscope.core.seeds import generator
 
 N_BINS = 20
 ON_EDGE = 1e-6
-"""Share of the range below an edge that still belongs to it."""
+"""Share of the range within which values below an edge count as on the edge."""
 
 
 def discretise(
     x: Float[np.ndarray, "sample latent"], n_bins: int = N_BINS
 ) -> Int[np.ndarray, "sample latent"]:
-    """Number of the bin each value falls in: equal-width bins over each latent's own range.
+    """Return the bin of each value, with equal-width bins over the range of each latent.
 
-    A bin holds its left edge; the last one also its right. Values that are within a millionth of the range of an edge
-    are on it: those of a grid, which lie on edges, then fall the same way whatever their unit and precision. A
-    constant latent is all in bin 0.
+    A bin includes its left edge, and the last one also its right edge. Values within a millionth of the range below an
+    edge count as on it, so values of a grid, which lie on edges, are binned in the same way in any unit and precision.
+    All values of a constant latent are in bin 0.
 
     >>> discretise(np.array([[0.0], [0.4], [0.5], [1.0]]), n_bins=2).ravel()
     array([0, 0, 1, 1])
@@ -30,7 +30,7 @@ def discretise(
     x = x.astype(np.float64)
     edges = np.linspace(x.min(axis=0), x.max(axis=0), n_bins + 1)
     edges -= ON_EDGE * np.ptp(x, axis=0)
-    # The first edge is the minimum, so only the edges between bins have to be looked up.
+    # The first edge is the minimum, so only edges between bins are searched.
     columns = [
         np.searchsorted(edge[1:-1], column, side="right") for edge, column in zip(edges.T, x.T, strict=True)
     ]
@@ -40,7 +40,7 @@ def discretise(
 
 
 def entropy(counts: object) -> Any:
-    r"""Plug-in entropy in nats of the counts, or of shares, along the last axis; what is 0 adds nothing.
+    r"""Compute the plug-in entropy in nats of counts, or of shares, along the last axis; zeros add nothing.
 
     .. math:: H = \log n - \tfrac1n \sum_c n_c \log n_c, \qquad n = \sum_c n_c
 
@@ -57,24 +57,25 @@ def information(
     classes: Int[np.ndarray, "sample factor"],
     weights: UInt[np.ndarray, "replicate sample"] | None = None,
 ) -> tuple[Float[np.ndarray, "*replicate latent factor"], Float[np.ndarray, "*replicate factor"]]:
-    r"""Plug-in mutual information of each column of ``bins`` with each of ``classes``, and the latter's entropies.
+    r"""Compute the plug-in mutual information of each column of ``bins`` with each of ``classes``, and entropies.
 
     .. math:: I(a, b) = H(a) + H(b) - H(a, b), \qquad H = \log n - \tfrac1n \sum_c n_c \log n_c
 
-    in nats, from one table of counts per pair; a row of ``weights`` says how often each sample counts.
+    in nats, from one table of counts per pair. A row of ``weights`` contains the weight of each sample. The entropies
+    are those of ``classes``.
 
     >>> information(np.array([[0], [0], [1], [1]]), np.array([[0, 0], [0, 1], [1, 0], [1, 1]]))[0].round(6)
     array([[0.693147, 0.      ]])
     """
     of_bins, of_classes = _entropies(bins, weights), _entropies(classes, weights)
     tables = of_bins[..., :, None] + of_classes[..., None, :] - _joint_entropies(bins, classes, weights)
-    return np.maximum(tables, 0), of_classes  # rounding can take a zero to −1e-16
+    return np.maximum(tables, 0), of_classes  # rounding can change a zero to −1e-16
 
 
 def mutual_information_table(bins: Int[np.ndarray, "sample latent"]) -> Float[np.ndarray, "latent latent"]:
-    """Plug-in mutual information in nats of every pair of columns, as :func:`information`; entropies on the diagonal.
+    """Compute the plug-in mutual information in nats of every pair of columns, with entropies on the diagonal.
 
-    The plug-in estimate of independent columns with K bins each is not 0 but about (K − 1)²/2n.
+    The plug-in estimate (:func:`information`) of independent columns with K bins each is not 0 but about (K − 1)²/2n.
 
     >>> mutual_information_table(np.array([[0, 0], [0, 1], [1, 0], [1, 1]])).round(6)
     array([[0.693147, 0.      ],
@@ -91,37 +92,38 @@ def mutual_information_table(bins: Int[np.ndarray, "sample latent"]) -> Float[np
 def averaged_mutual_information(
     table: Float[np.ndarray, "latent latent"], latents: Sequence[int] | None = None
 ) -> float:
-    r"""Mutual information averaged over the ordered pairs of different latents, of all or of some.
+    r"""Average the mutual information over the ordered pairs of different latents, of all or of some.
 
     .. math:: \overline{I} = \frac{1}{k^2 - k} \sum_{i \ne j} I(z_i, z_j)
 
-    0 when every pair is independent. Adding latents that are independent of all others leaves the sum and
-    raises k² − k: it falls though nothing about the old latents has changed. A single latent has no pair: 0.
+    It is 0 if every pair is independent, and for a single latent. Adding latents that are independent of all others
+    does not change the sum, but raises k² − k, so the average falls although the other latents are unchanged.
 
     Reference: bonheme2023 Eqs 6.9–6.10, Thm 6.4.2.
     """
-    chosen = table if latents is None else table[np.ix_(latents, latents)]
-    k = len(chosen)
-    return float(chosen[~np.eye(k, dtype=bool)].mean()) if k > 1 else 0.0
+    selected = table if latents is None else table[np.ix_(latents, latents)]
+    k = len(selected)
+    return float(selected[~np.eye(k, dtype=bool)].mean()) if k > 1 else 0.0
 
 
 def chance_information_table(
     bins: Int[np.ndarray, "sample latent"], seed: int, source: str
 ) -> Float[np.ndarray, "latent latent"]:
-    r"""Plug-in mutual information of every pair of columns at chance: its mean over permutations of the second column.
+    r"""Estimate the plug-in mutual information of every pair of columns at chance, by permuting the second column.
 
-    A permutation keeps the counts of both columns and makes them independent, so what is left is the bias of the
+    A permutation preserves the counts of both columns and makes them independent, so the mean is the bias of the
     estimate for these counts and this number of samples. The approximation (K − 1)²/2n holds only if n is much larger
     than the number of cells K²: for 178 samples of normals in 20 bins it is 1.01 nats, and the bias is 0.65 nats.
 
     Every permutation is used for all pairs, together with its inverse, so the table does not depend on the order of the
-    columns. There are 1 to 5 of them, fewer for many latents. They follow from the seed and the source alone, so the
-    same codes have the same chance level wherever it is shown. Entries on the diagonal have no meaning.
+    columns. There are 1 to 5 permutations, fewer for many latents. They depend only on the seed and the source, so the
+    same codes always have the same chance level. Entries on the diagonal have no meaning.
 
-    :param bins: numbers of bins.
+    :param bins: bin of each value.
     :param seed: seed of the permutations.
-    :param source: "mean" or "sampled", the codes behind the bins.
+    :param source: "mean" or "sampled", the origin of the codes.
     """
+    # The stream does not depend on the caller, so every table and page shows the same chance level.
     draw = generator(seed, "information", source)
     count = max(1, min(5, 500 // bins.shape[1] ** 2))
     tables = [information(bins, draw.permutation(bins))[0] for _ in range(count)]
@@ -130,13 +132,13 @@ def chance_information_table(
 
 
 def corrected_information(averaged: float, chance: float) -> float:
-    """Return averaged mutual information less its chance level; 0 if it does not exceed it.
+    """Return averaged mutual information minus its chance level, at least 0.
 
-    It approaches the plug-in value as the number of samples grows. With few samples it is too low for latents that are
-    strongly dependent, since these fill fewer cells than independent ones; the error is at most the chance level.
+    It approaches the plug-in value as the number of samples grows. With few samples it is too low for strongly
+    dependent latents, because they occupy fewer cells than independent ones; the error is at most the chance level.
 
     :param averaged: plug-in value (:func:`averaged_mutual_information`).
-    :param chance: the same of :func:`chance_information_table`.
+    :param chance: average of :func:`chance_information_table`.
     """
     return max(0.0, averaged - chance)
 
@@ -152,7 +154,7 @@ def _joint_entropies(
     classes: Int[np.ndarray, "sample factor"],
     weights: UInt[np.ndarray, "replicate sample"] | None = None,
 ) -> Float[np.ndarray, "*replicate latent factor"]:
-    """H(a, b) of each column of ``bins`` with each of ``classes``."""
+    """Return H(a, b) of each column of ``bins`` with each of ``classes``."""
     width = int(classes.max()) + 1
     size = (int(bins.max()) + 1) * width
     labels = np.ascontiguousarray(classes.T)
@@ -162,7 +164,7 @@ def _joint_entropies(
 def _entropies_of(
     cells: Int[np.ndarray, "column sample"], size: int, weights: UInt[np.ndarray, "replicate sample"] | None
 ) -> Float[np.ndarray, "*replicate column"]:
-    """Entropy of each row of numbers below ``size``, for each row of weights."""
+    """Return the entropy of each row of numbers below ``size``, for each row of weights."""
     if weights is None:
         return entropy(np.stack([np.bincount(row, minlength=size) for row in cells]))
     return np.stack(

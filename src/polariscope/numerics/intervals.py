@@ -1,4 +1,4 @@
-"""How uncertain an estimate is: intervals of means, shares and resampled estimates; whether a curve still falls."""
+"""Confidence intervals of means, shares and resampled estimates."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 LEVEL = 0.95
-"""Probability that an interval is meant to have, unless another is given."""
+"""Default nominal coverage of an interval."""
 NORMAL_QUANTILE = 1.959963984540054
-"""97.5 % of a standard normal: two-sided 95 %."""
+"""97.5 % quantile of a standard normal, for a two-sided 95 % interval."""
 
 Interval = tuple[float, float]
 
 
 def interval_of_mean(values: Float[np.ndarray, " sample"], at_least: float = -math.inf) -> Interval | None:
-    """95 % interval of the mean, by the normal approximation; None for a single value.
+    """Return the 95 % interval of the mean by the normal approximation; None for a single value.
 
     :param values: independent values
-    :param at_least: (default −∞) where the interval is cut off below
+    :param at_least: (default −∞) lower limit of the interval
 
     >>> low, high = interval_of_mean(np.array([1.0, 3.0]))
     >>> round(low, 3), round(high, 3)
@@ -35,7 +35,7 @@ def interval_of_mean(values: Float[np.ndarray, " sample"], at_least: float = -ma
 def mean_with_interval(
     values: Float[np.ndarray, "sample latent"], *, at_least: float = -np.inf
 ) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, "latent 2"]]:
-    r"""Mean over samples and its 95 % interval, mean ± 1.96 · std / √n, cut off below ``at_least``.
+    r"""Return the mean over samples and its 95 % interval, mean ± 1.96 · std / √n, clipped at ``at_least``.
 
     A latent with an infinite value has the mean ∞ and the interval [∞, ∞].
     """
@@ -54,13 +54,13 @@ def percentile_interval(
     *,
     interpolate: bool = True,
 ) -> Interval:
-    """The percentiles that hold ``level`` of the resampled estimates between them, widened to hold the value.
+    """Return the central interval of ``level`` of the resampled estimates, extended to include the value.
 
-    :param value: the estimate from all samples
-    :param estimates: the same from each resample
-    :param level: (default 0.95) share of the estimates between the ends
-    :param interpolate: (default True) whether an end may lie between two estimates; not where one may be infinite,
-        which has nothing between, nor for counts
+    :param value: estimate from all samples
+    :param estimates: estimate from each resample
+    :param level: (default 0.95) share of the estimates in the interval
+    :param interpolate: (default True) if True, interpolate between estimates; use False if estimates can be infinite,
+        and for counts
 
     >>> percentile_interval(2, np.array([1, 1, 2, 3, 3]), 0.5, interpolate=False)
     (1.0, 3.0)
@@ -74,13 +74,13 @@ def recentred_interval(
     replicates: Float[np.ndarray, " replicate"],
     bounds: tuple[float | int, float | int] = (-np.inf, np.inf),
 ) -> Interval:
-    """95 % interval: percentiles of a bootstrap's replicates, moved so that their mean is the value.
+    """Return a 95 % interval: percentiles of bootstrap replicates, shifted so that their mean is the value.
 
-    A resample repeats samples, which biases informations and correlations once more; only the spread is used.
+    A resample repeats samples, which adds bias to information and correlations, so only the spread is used.
 
-    :param value: the estimate from all samples
-    :param replicates: the same from each resample
-    :param bounds: (default none) least and largest possible value
+    :param value: estimate from all samples
+    :param replicates: estimate from each resample
+    :param bounds: (default none) smallest and largest possible value
     """
     low, high = (value + end - replicates.mean() for end in _percentiles(replicates, LEVEL, True))
     return float(np.clip(min(low, value), *bounds)), float(np.clip(max(high, value), *bounds))
@@ -89,14 +89,14 @@ def recentred_interval(
 def interval_from_halves(
     value: float, scores: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Interval | None:
-    r"""95 % interval from the scores of random halves of the samples, drawn without replacement; None without any.
+    r"""Return a 95 % interval from scores of random halves of the samples, drawn without replacement; None if empty.
 
-    Of n independent rows with variance s², the mean of m = n/2 of them has, around the mean of all, the variance
-    s²/m (1 − m/n) = s²/n, which is that of the mean of all. Only the spread is used, since halves are smaller.
+    For n independent rows with variance s², the mean of m = n/2 of them varies around the mean of all with variance
+    s²/m (1 − m/n) = s²/n, the variance of the mean of all. Only the spread is used, because halves are smaller.
 
-    :param value: the score of all samples
-    :param scores: the score of each half
-    :param bounds: (default 0 to 1) least and largest possible score
+    :param value: score of all samples
+    :param scores: score of each half
+    :param bounds: (default 0 to 1) smallest and largest possible score
     """
     from scipy.stats import t
 
@@ -107,21 +107,22 @@ def interval_from_halves(
 
 
 def interval_of_accuracy(correct: Bool[np.ndarray, "test factor"]) -> Interval:
-    r"""95 % interval of the accuracy averaged over factors: of the test samples, the classifiers being given.
+    r"""Return the 95 % interval of the accuracy averaged over factors, over test samples and for fixed classifiers.
 
-    Wilson's (:func:`wilson_interval`), with the variance of the samples' averages, which is p (1 − p) for one factor.
+    It is Wilson's (:func:`wilson_interval`), with the variance of the samples' averages, p (1 − p) for one factor.
     """
     rows = correct.mean(axis=1)
     return wilson_interval(float(rows.mean()), float(rows.var()) / len(rows), float(len(rows)))
 
 
 def wilson_interval(value: float, variance: float, n: float) -> Interval:
-    r"""95 % interval of a share p that was measured with this variance, s², and is worth n independent answers.
+    r"""Return the 95 % interval of a share p with variance s², equivalent to n independent answers.
 
     .. math:: \frac{p + z^2/2n \pm z \sqrt{s^2 + z^2/4n^2}}{1 + z^2/n}
 
-    Wilson's for s² = p (1 − p)/n. Unlike p ± z s it is no point where all, or none, are right, and it stays in [0, 1].
-    A smaller s² says that they are worth p (1 − p)/s² answers, more than n: the interval is that of so many.
+    It is Wilson's interval for s² = p (1 − p)/n. Unlike p ± z s it has a positive width if all or no answers are
+    correct, and lies in [0, 1]. A smaller s² is equivalent to p (1 − p)/s² answers, more than n, and the interval is
+    for that number.
 
     >>> wilson_interval(1.0, 0.0, 20.0)[0] == 20 / (20 + 1.959963984540054**2)
     True
@@ -137,13 +138,13 @@ def wilson_interval(value: float, variance: float, n: float) -> Interval:
 def jackknife_interval(
     value: float, left_out: Float[np.ndarray, " part"], bounds: tuple[float, float] = (-np.inf, np.inf)
 ) -> Interval:
-    r"""95 % interval from the estimates that leave out one of m equal parts of the samples each.
+    r"""Return a 95 % interval from estimates that each leave out one of m equal parts of the samples.
 
     .. math:: \mathrm{Var} = \frac{m - 1}{m} \sum_i (\hat\theta_{(i)} - \bar\theta)^2
 
-    :param value: the estimate from all samples
-    :param left_out: the estimate without each part
-    :param bounds: (default none) least and largest possible value
+    :param value: estimate from all samples
+    :param left_out: estimate without each part
+    :param bounds: (default none) smallest and largest possible value
     """
     half = NORMAL_QUANTILE * float(np.sqrt((len(left_out) - 1) * left_out.var()))
     return _clipped(value, half, bounds)
@@ -155,14 +156,15 @@ def _half_width(values: Float[np.ndarray, "sample *rest"]) -> Float[np.ndarray, 
 
 def _percentiles(estimates: Shaped[np.ndarray, " resample"], level: float, interpolate: bool) -> Interval:
     tails = ((1 - level) / 2, (1 + level) / 2)
+    # Interpolation between finite and infinite estimates would give NaN.
     low, high = np.quantile(estimates, tails, method="linear" if interpolate else "closest_observation")
     return float(low), float(high)
 
 
 def bounds_of_difference(bounds: tuple[float | int, float | int]) -> tuple[float, float]:
-    """Return the least and largest possible difference of two values with the same bounds.
+    """Return the smallest and largest possible difference of two values with the same bounds.
 
-    :param bounds: least and largest possible value.
+    :param bounds: smallest and largest possible value.
 
     >>> bounds_of_difference((0, 1)), bounds_of_difference((0, np.inf))
     ((-1.0, 1.0), (-inf, inf))
@@ -180,13 +182,13 @@ def t_interval(
     level: float = LEVEL,
     bounds: tuple[float | int, float | int] = (-np.inf, np.inf),
 ) -> Interval | None:
-    r"""Interval of the mean of few independent normal values; None for a single one.
+    r"""Return the interval of the mean of few independent normal values; None for a single value.
 
     .. math:: \bar x \pm t_{n-1} \, s / \sqrt{n}
 
     :param values: independent values
-    :param level: (default 0.95) probability that the interval is meant to have
-    :param bounds: (default none) least and largest possible value of the quantity, where the interval is cut off
+    :param level: (default 0.95) nominal coverage of the interval
+    :param bounds: (default none) smallest and largest possible value of the quantity, at which the interval is clipped
 
     >>> t_interval(np.array([1.0, 3.0]), bounds=(0, 8))
     (0.0, 8.0)
@@ -199,7 +201,7 @@ def t_interval(
     if len(values) < 2:
         return None
     half = float(t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
-    # A value out of bounds, as an estimated KL below 0 is, stays in the interval.
+    # Values out of bounds, such as a negative estimate of a KL, must lie in the interval.
     ends = float(min(bounds[0], values.min())), float(max(bounds[1], values.max()))
     return _clipped(float(values.mean()), half, ends)
 
@@ -207,7 +209,7 @@ def t_interval(
 def bootstrap_interval_of_mean(
     values: Float[np.ndarray, " sample"], generator: np.random.Generator, n_bootstrap: int = 2000
 ) -> Interval | None:
-    """95 % interval of the mean by resampling the values; None for a single one. Too narrow for very few.
+    """Return the 95 % interval of the mean by bootstrap; None for a single value. It is too narrow for very few values.
 
     :param values: independent values
     :param generator: source of the resamples
@@ -215,5 +217,5 @@ def bootstrap_interval_of_mean(
     """
     if len(values) < 2:
         return None
-    chosen = generator.integers(0, len(values), size=(n_bootstrap, len(values)))
-    return percentile_interval(float(values.mean()), values[chosen].mean(axis=1))
+    drawn = generator.integers(0, len(values), size=(n_bootstrap, len(values)))
+    return percentile_interval(float(values.mean()), values[drawn].mean(axis=1))

@@ -1,4 +1,4 @@
-"""Where a curve stops paying: the knee of two straight lines, with an interval, or the word that there is none."""
+"""Knee of a curve: the point at which two joined straight lines fit it best, with an interval."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from polariscope.core.seeds import generator
 from polariscope.numerics.intervals import percentile_interval
 
 MIN_POINTS = 5
-"""Two lines and where they meet have four unknowns."""
+"""Minimum number of points, because two lines that meet have four unknowns."""
 MIN_SEEDS = 3
-"""Curves from which the interval comes from the curves themselves."""
+"""Minimum number of curves for an interval from resampled curves."""
 LEVEL = 0.05
-"""A bend that straight data with noise would show as often as this is no knee."""
+"""Significance level: maximum share of straight curves with noise that bend as clearly."""
 N_DRAWS = 999
 EPSILON = 64 * np.finfo(np.float64).eps
-"""Relative size of what rounding leaves of nothing."""
+"""Relative size of rounding errors."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Knee:
-    """Where a curve bends, and how sure that is."""
+    """Position of a knee and its certainty."""
 
     value: float | None
-    """The position of the knee on the x axis, not always at a point; None when there is no knee."""
+    """Position of the knee on the x axis, not necessarily at a point; None if there is no knee."""
     interval: tuple[float, float] | None
-    """95 % of the knees of resampled curves."""
+    """Interval that contains 95 % of the knees of resampled curves."""
     slopes: tuple[float, float]
-    """Of the two lines, before and after; of a straight line twice the same."""
+    """Slopes of the two lines, before and after the knee; equal for a straight line."""
     p_value: float
     """Share of straight curves with noise that bend as clearly."""
     reason: str
-    """How the interval was found, or why there is no knee."""
+    """Method of the interval, or the reason why there is no knee."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to tell people: nothing when there is a knee."""
+        """Note that there is no knee; empty if there is one."""
         return () if self.value is not None else (f"There is no knee: {self.reason}.",)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Fit:
-    """The two joined lines that fit each of some curves best."""
+    """Best two joined lines of each curve."""
 
-    places: Float[np.ndarray, " curve"]
+    positions: Float[np.ndarray, " curve"]
     slopes: Float[np.ndarray, "curve 2"]
     residuals: Float[np.ndarray, "curve point"]
 
@@ -60,22 +60,22 @@ def knee(
     level: float = LEVEL,
     seed: int = 0,
 ) -> Knee:
-    r"""The knee of a curve: where two joined straight lines fit it best and the second is the flatter one.
+    r"""Find the knee of a curve, where two joined straight lines fit it best and the second is flatter.
 
     .. math:: \min_{a, b, c, k} \sum_i (y_i - a - b x_i - c \max(0, x_i - k))^2
 
-    over every k that leaves at least two points on either side, between points too: exactly, since for a break
-    between two given points the best lines are either two free ones that meet there, or joined at one of the points
-    (Hudson, 1966). Exact on curves made of two lines, whichever way they go; units and offsets of either axis
-    change nothing, and neither does x ↦ −x or y ↦ −y, except for which side must be flat. A smooth curve has a knee
-    too, but one that moves with the range of x that is looked at.
+    over every k, also between points, that leaves at least two points on either side. The minimum is exact: for a break
+    between two given points, the best lines are either two free ones that meet there, or joined at one of the points
+    (Hudson, 1966). The knee is exact for curves that consist of two lines. It does not depend on units and offsets of
+    the axes, nor on x ↦ −x or y ↦ −y, except for the side that must be flat. A smooth curve also has a knee, but its
+    position depends on the range of x.
 
-    There is none when the curve is constant or straight, when straight data with Gaussian noise would show a better
-    bend in more than ``level`` of all cases (the share of 999 such curves, since with the best of many k no F table
-    holds), or when the curve gets steeper at the bend.
+    There is no knee if the curve is constant or straight, if straight data with Gaussian noise would bend more clearly
+    in more than ``level`` of all cases (the share of 999 such curves, because F tables do not apply to the best of many
+    k), or if the curve becomes steeper at the bend.
 
-    ``y`` is one curve, or one for each seed: the knee is that of their mean. The interval resamples the seeds (of 3
-    or more curves), or else the residuals of the fit.
+    ``y`` is one curve, or one for each seed; the knee is that of their mean. The interval resamples the seeds if there
+    are at least 3 curves, otherwise the residuals of the fit.
 
     >>> x = np.arange(1, 11)
     >>> round(knee(x, np.maximum(0.0, 6.0 - x)).value, 9)
@@ -93,10 +93,10 @@ def knee(
     if np.abs(straight).max() <= EPSILON * np.abs(curve).max():
         return Knee(None, None, (slope, slope), 1.0, "the curve is a straight line")
     best = _two_lines(x, curve[None])
-    knot, residuals = float(best.places[0]), best.residuals[0]
+    knot, residuals = float(best.positions[0]), best.residuals[0]
     before, after = (float(value) for value in best.slopes[0])
     noise = _off_line(line, generator(seed, "knee", "straight").normal(size=(N_DRAWS, len(x))))
-    # What a bend leaves of the squared error depends neither on the line nor on the size of the noise.
+    # The relative reduction of the squared error by a bend depends neither on the line nor on the size of the noise.
     shares = (_two_lines(x, noise).residuals ** 2).sum(axis=1) / (noise**2).sum(axis=1)
     p_value = float((1 + (shares <= residuals @ residuals / (straight @ straight)).sum()) / (1 + N_DRAWS))
     if p_value > level:
@@ -104,35 +104,35 @@ def knee(
         return Knee(None, None, (slope, slope), p_value, reason)
     if abs(after) >= abs(before):
         return Knee(
-            None, None, (before, after), p_value, f"the curve gets steeper at {knot:.3g}, not flatter"
+            None, None, (before, after), p_value, f"the curve becomes steeper at {knot:.3g}, not flatter"
         )
     rng = generator(seed, "knee", "interval")
     if len(curves) >= MIN_SEEDS:
         drawn = curves[rng.integers(len(curves), size=(N_DRAWS, len(curves)))].mean(axis=1)
-        meaning = f"95 % of the knees when {len(curves)} seeds are drawn anew"
+        meaning = f"95 % of the knees when {len(curves)} seeds are resampled"
     else:
-        # Four unknowns were fitted to the points, which makes residuals smaller than the noise.
+        # Four fitted unknowns make the residuals smaller than the noise.
         spread = residuals * np.sqrt(len(x) / (len(x) - 4))
         drawn = curve - residuals + rng.choice(spread, size=(N_DRAWS, len(x)))
-        meaning = "95 % of the knees when the residuals are drawn anew"
-    interval = percentile_interval(knot, _two_lines(x, drawn).places)
+        meaning = "95 % of the knees when the residuals are resampled"
+    interval = percentile_interval(knot, _two_lines(x, drawn).positions)
     return Knee(knot, interval, (before, after), p_value, meaning)
 
 
 def _two_lines(x: Float[np.ndarray, " point"], curves: Float[np.ndarray, "curve point"]) -> _Fit:
-    """Joined at each inner point (three unknowns) and free with a gap between each two (four): the best of all."""
-    ones, places = np.ones_like(x), np.arange(len(x))
+    """Fit lines joined at each inner point (three unknowns), and free lines with a gap (four); return the best."""
+    ones, positions = np.ones_like(x), np.arange(len(x))
     best: _Fit | None = None
     for k in range(1, len(x) - 1):
         joined = np.stack([ones, x, np.maximum(0, x - x[k])], axis=1)
         best = _better(best, _fit(joined, curves, np.full(len(curves), x[k])))
         if k == len(x) - 2:
             continue
-        after = (places > k).astype(np.float64)
+        after = (positions > k).astype(np.float64)
         free = np.stack([ones, x, after, after * x], axis=1)
         step, change = (curves @ np.linalg.pinv(free).T)[:, 2:].T
         meeting = np.divide(-step, change, out=np.full(len(curves), np.nan), where=change != 0)
-        # Lines that do not meet in the gap fit best joined at one of its ends.
+        # If free lines do not meet in the gap, the best joined lines meet at one of its ends.
         meets = (x[k] < meeting) & (meeting < x[k + 1])
         best = _better(best, _fit(free, curves, np.where(meets, meeting, np.nan)))
     assert best is not None
@@ -142,24 +142,24 @@ def _two_lines(x: Float[np.ndarray, " point"], curves: Float[np.ndarray, "curve 
 def _fit(
     design: Float[np.ndarray, "point coefficient"],
     curves: Float[np.ndarray, "curve point"],
-    places: Float[np.ndarray, " curve"],
+    positions: Float[np.ndarray, " curve"],
 ) -> _Fit:
     coefficients = curves @ np.linalg.pinv(design).T
     before = coefficients[:, 1]
     slopes = np.stack([before, before + coefficients[:, -1]], axis=1)
-    return _Fit(places, slopes, curves - coefficients @ design.T)
+    return _Fit(positions, slopes, curves - coefficients @ design.T)
 
 
-def _better(one: _Fit | None, other: _Fit) -> _Fit:
-    """For each curve the fit with the smaller error; one without a position is no knee."""
-    if one is None:
-        return other
-    errors = [(fit.residuals**2).sum(axis=1) for fit in (one, other)]
-    wins = (errors[1] < errors[0]) & ~np.isnan(other.places)
+def _better(first: _Fit | None, second: _Fit) -> _Fit:
+    """Return, for each curve, the fit with the smaller error; a fit without a position does not count."""
+    if first is None:
+        return second
+    errors = [(fit.residuals**2).sum(axis=1) for fit in (first, second)]
+    wins = (errors[1] < errors[0]) & ~np.isnan(second.positions)
     return _Fit(
-        np.where(wins, other.places, one.places),
-        np.where(wins[:, None], other.slopes, one.slopes),
-        np.where(wins[:, None], other.residuals, one.residuals),
+        np.where(wins, second.positions, first.positions),
+        np.where(wins[:, None], second.slopes, first.slopes),
+        np.where(wins[:, None], second.residuals, first.residuals),
     )
 
 
@@ -173,22 +173,22 @@ def _check(
     x: Shaped[np.ndarray, " point"] | Sequence[float | int],
     y: Float[np.ndarray, "*seed value"] | Sequence[float | int],
 ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "seed point"]]:
-    """Sorted points and a table of curves."""
+    """Return sorted points and a table of curves."""
     x, curves = np.array(x, dtype=np.float64), np.atleast_2d(np.array(y, dtype=np.float64))
     if curves.ndim != 2 or not len(curves) or curves.shape[1] != len(x):
         raise InputError(
             "y",
-            f"be one curve of {len(x)} points, as x has, or a table (seed, point)",
+            f"be a curve of {len(x)} points, like x, or a table (seed, point)",
             got=f"the shape {np.shape(y)}",
         )
     if not (np.isfinite(x).all() and np.isfinite(curves).all()):
-        raise InputError("x and y", "be finite", got="NaN or infinity", remedy="leave failed runs out")
+        raise InputError("x and y", "be finite", got="NaN or infinity", remedy="omit failed runs")
     if len(np.unique(x)) < max(MIN_POINTS, len(x)):
         raise InputError(
             "x",
-            f"hold at least {MIN_POINTS} different values, each once",
+            f"have at least {MIN_POINTS} different values, each once",
             got=f"{len(np.unique(x))} in {len(x)}",
-            remedy="a knee between fewer points could be anywhere",
+            remedy="fewer points do not determine a knee",
         )
     order = np.argsort(x)
     return x[order], curves[:, order]

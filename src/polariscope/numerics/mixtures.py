@@ -1,4 +1,4 @@
-"""Logarithms of sums of densities: a mixture at the draws of its components, or anywhere."""
+"""Log-densities of mixtures, at draws of their components or at any points."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import numpy as np
 from jaxtyping import Float
 
 BLOCK = 2**18
-"""Numbers held at once, 2 MB: what stays near the processor is several times faster than what does not."""
+"""Size of a block in numbers, 2 MB: blocks that fit in the processor's cache are several times faster."""
 LOG_2PI = math.log(2 * math.pi)
 
 
 def log_sums(exponents: Float[np.ndarray, "row sample"]) -> Float[np.ndarray, " row"]:
-    """log Σ_k e^x of each row; the array is used up.
+    """Return log Σ_k e^x of each row; the array is overwritten.
 
     >>> log_sums(np.array([[-1000.0, -1000.0]])) + 1000
     array([0.69314718])
     """
     largest = exponents.max(axis=1, keepdims=True)
     exponents -= largest
-    np.maximum(exponents, -700.0, out=exponents)  # e^−700 is nothing beside 1, but underflow is slow
+    np.maximum(exponents, -700.0, out=exponents)  # e^−700 is negligible, but underflow is slow
     np.exp(exponents, out=exponents)
     return largest[:, 0] + np.log(exponents.sum(axis=1))
 
 
 def log_mixture(
-    n: int, log_densities: Callable[[slice], Float[np.ndarray, "row sample"]], n_places: int | None = None
+    n: int, log_densities: Callable[[slice], Float[np.ndarray, "row sample"]], n_points: int | None = None
 ) -> Float[np.ndarray, " point"]:
-    r"""log (1/n) Σ_k q_k(z_i) for each i, a few rows at a time.
+    r"""Return log (1/n) Σ_k q_k(z_i) for each i, computed in blocks of rows.
 
     :param n: number of components
-    :param log_densities: gives log q_k(z_i) for some rows i and all k, in an array that may be used up
-    :param n_places: (default: as many as components) number of places z_i
+    :param log_densities: function that returns log q_k(z_i) for some rows i and all k, in an array that is overwritten
+    :param n_points: (default: as many as components) number of points z_i
     """
-    n_rows = n if n_places is None else n_places
+    n_rows = n if n_points is None else n_points
     densities = np.empty(n_rows)
     step = max(1, BLOCK // n)
     for start in range(0, n_rows, step):
@@ -49,10 +49,10 @@ def log_normal_mixture(
     deviation: Float[np.ndarray, " sample"],
     noise: Float[np.ndarray, " sample"],
 ) -> Float[np.ndarray, " sample"]:
-    r"""log (1/n) Σ_k N(z_i; μ_k, σ_k²) at the draws z_i = μ_i + σ_i ε_i.
+    r"""Return log (1/n) Σ_k N(z_i; μ_k, σ_k²) at the draws z_i = μ_i + σ_i ε_i.
 
-    Distances are (μ_i − μ_k) + σ_i ε_i and never a difference of squares: a component may be narrower than the
-    rounding error of z, and samples with the same mean still overlap.
+    Distances are computed as (μ_i − μ_k) + σ_i ε_i, not as a difference of squares, so a component can be narrower than
+    the rounding error of z, and samples with the same mean still overlap.
 
     :param mean: μ of each component
     :param deviation: σ of each component, above 0
@@ -83,11 +83,11 @@ def log_gaussian_mixture(
     variance: Float[np.ndarray, "sample latent"],
     factor: Float[np.ndarray, "sample latent latent"] | None = None,
 ) -> Float[np.ndarray, " point"]:
-    r"""log (1/n) Σ_k N(z_i; μ_k, Σ_k) at any places z_i.
+    r"""Return log (1/n) Σ_k N(z_i; μ_k, Σ_k) at any points z_i.
 
-    From differences z − μ, not from products: a component that is narrow and far away keeps its digits.
+    It is computed from differences z − μ instead of products, so narrow and distant components do not lose digits.
 
-    :param z: the places
+    :param z: points
     :param mean: μ of each component
     :param variance: variances of each component, above 0
     :param factor: (default None: Σ is diagonal) Cholesky factors of Σ; then ``variance`` is not used
@@ -102,14 +102,14 @@ def log_gaussian_mixture(
     offset = np.log(scales).sum(axis=1) + 0.5 * n_latents * LOG_2PI
 
     def log_densities(rows: slice) -> Float[np.ndarray, "row sample"]:
-        places = z[rows]
-        squares = np.zeros((len(places), n))
+        points = z[rows]
+        squares = np.zeros((len(points), n))
         with np.errstate(over="ignore"):  # so far away that the density is 0
             if inverse is None:
                 for j in range(n_latents):
-                    squares += ((places[:, j, None] - mean[:, j]) / deviation[:, j]) ** 2
+                    squares += ((points[:, j, None] - mean[:, j]) / deviation[:, j]) ** 2
             else:
-                white = np.einsum("kab,ikb->ika", inverse, places[:, None] - mean)
+                white = np.einsum("kab,ikb->ika", inverse, points[:, None] - mean)
                 squares += (white**2).sum(axis=2)
         return -0.5 * squares - offset
 

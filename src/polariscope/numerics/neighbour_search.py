@@ -5,29 +5,27 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-MIN_ROWS, MAX_ROWS = 128, 1024  # of the distance matrix held at once
-SMALL = (
-    8192  # numbers in a temporary array; fresh memory for larger ones costs more than what is computed in it
-)
-SPARE = 8  # candidates beyond k
-TIE = 1e-9  # neighbours whose squared distances differ by less, relatively, are as good as each other
+MIN_ROWS, MAX_ROWS = 128, 1024  # rows of a block of the distance matrix
+SMALL = 8192  # numbers in a temporary array; allocating larger ones takes longer than computing with them
+N_EXTRA = 8  # candidates beyond k
+TIE = 1e-9  # relative difference of squared distances below which neighbours count as equally near
 
 
 def nearest(
     points: Float[np.ndarray, "point feature"], k: int
 ) -> tuple[Float[np.ndarray, "point k"], Int[np.ndarray, "point k"]]:
-    r"""Distances to, and places of, the k nearest other points, nearest first; the points differ from each other.
+    r"""Return the distances and indices of the k nearest other points, nearest first; all points must be distinct.
 
     A matrix product gives approximate squared distances, :math:`\|c_i\|^2 + \|c_j\|^2 - 2 c_i \cdot c_j` with c the
-    centred points, in float32. The k + 8 nearest of each row are candidates, whose distances are taken again as
-    :math:`\|x_i - x_j\|` in float64, where close points lose no digits. A row is done when no other point can be
-    nearer than its k-th neighbour: rounding moves an approximation by at most
+    centred points, in float32. The k + 8 nearest of each row are candidates, whose distances are computed again as
+    :math:`\|x_i - x_j\|` in float64, so close points do not lose digits. A row is finished if no other point can be
+    nearer than its k-th neighbour: the rounding error of an approximation is at most
 
     .. math:: (p + 16) \, u \, (\|c_i\| + \|c_j\|)^2
 
     (p features, unit roundoff u; Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3.1), and a nearer
-    point has :math:`\|c_j\| \le \|c_i\| + r_k`. Rows that cannot be decided, because of ties or of clusters much
-    smaller than the whole, are done again with the product in float64, and then without it.
+    point has :math:`\|c_j\| \le \|c_i\| + r_k`. Rows that remain undecided, because of ties or of very small clusters,
+    are computed again with the product in float64, and then without it.
     """
     n_points = len(points)
     distances, indices = np.empty((n_points, k)), np.empty((n_points, k), dtype=np.intp)
@@ -35,7 +33,7 @@ def nearest(
     rows = np.arange(n_points)
     for dtype in (np.float32, np.float64):
         if rows.size:
-            # Centred before it is rounded: values far from 0 would lose their differences.
+            # Centre before rounding: values far from 0 would lose their differences.
             wide = np.promote_types(points.dtype, dtype)
             centred = np.subtract(points, centre.astype(wide), dtype=wide).astype(dtype, copy=False)
             rows = rows[~_by_product(points, centred, rows, k, distances, indices)]
@@ -53,13 +51,13 @@ def _by_product(
     distances: Float[np.ndarray, "point k"],
     indices: Int[np.ndarray, "point k"],
 ) -> Bool[np.ndarray, " row"]:
-    """Fill in the neighbours of some rows; returns for which of them they are certain."""
+    """Fill in the neighbours of some rows, and return a mask of the rows for which they are certain."""
     n_points, n_features = centred.shape
     squares = np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
     approximate_squares = squares.astype(centred.dtype)
-    n_candidates = min(k + SPARE, n_points - 1)
+    n_candidates = min(k + N_EXTRA, n_points - 1)
     horizon = np.empty(len(rows))
-    # With few features the products should stay in the cache, with many all points are read again for each block.
+    # With few features, products should fit in the cache; with many, each block reads all points again.
     n_rows = min(max(n_features, MIN_ROWS), MAX_ROWS)
     product = np.empty((n_rows, n_points), dtype=centred.dtype)
     for start in range(0, len(rows), n_rows):
@@ -79,9 +77,9 @@ def _by_product(
 
 
 def _closest(points: np.ndarray, row: int, candidates: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k candidates nearest to a point, by the differences themselves; of equally near ones the first.
+    """Return the k candidates nearest to a point, computed from differences; ties go to the first.
 
-    Called for every row, so its shapes are not checked.
+    It is called for every row, so shapes are not checked.
     """
     point = points[row].astype(np.float64)
     step = max(1, SMALL // len(point))

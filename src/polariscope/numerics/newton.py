@@ -1,4 +1,4 @@
-"""Newton's method with step halving, and the linear classifiers that are fitted with it."""
+"""Newton's method with step halving, and linear classifiers fitted with it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from polariscope.core.errors import InputError
 State = TypeVar("State")
 MAX_STEPS = 200
 MAX_HALVINGS = 60
-"""Of one step: what is left of it then is below the rounding of the weights, and no function falls by more."""
+"""Maximum number of halvings of a step, after which it is below the rounding error of the weights."""
 SLOPE = 1e-6
-"""Largest slope of the mean loss that :func:`softmax_path` leaves."""
+"""Largest slope of the mean loss at which :func:`softmax_path` stops."""
 
 
 def minimise(
@@ -24,15 +24,16 @@ def minimise(
     newton_step: Callable[[np.ndarray, Any, State], tuple[np.ndarray, Any] | None],
     max_steps: int = MAX_STEPS,
 ) -> tuple[Float[np.ndarray, "*shape"], bool]:
-    """The minimum of a convex function, or of many at once, and whether it was reached in ``max_steps``.
+    """Minimise a convex function, or many at once; return the minimum and True if it was reached in ``max_steps``.
 
-    A step is halved until the function falls by a quarter of what its slope promises, up to rounding.
+    A step is halved until the function falls by a quarter of the decrease that its slope predicts, up to rounding.
 
-    :param weights: where to start; of many functions, the last axis tells them apart
-    :param evaluate: gives the value at some weights (of many functions, one each) and what derivatives are made from
-    :param newton_step: from weights, value and what ``evaluate`` gave beside it: the step H⁻¹g, which is subtracted,
-        and gᵀH⁻¹g, twice what the quadratic model promises; None where no step is needed
-    :param max_steps: (default 200) number of steps after which it ends in any case
+    :param weights: starting point; for many functions, the last axis is the function
+    :param evaluate: function that returns the value at some weights (one for each function) and a state, from which
+        derivatives are computed
+    :param newton_step: function of weights, value and state that returns the step H⁻¹g, which is subtracted, and
+        gᵀH⁻¹g, twice the decrease that the quadratic model predicts; None if no step is required
+    :param max_steps: (default 200) maximum number of steps
 
     >>> def evaluate(w):
     ...     return (w**2).sum(), None
@@ -51,6 +52,7 @@ def minimise(
         for _ in range(MAX_HALVINGS):
             trial = weights - size * step
             new_value, state = evaluate(trial)
+            # The last term allows for rounding; without it, steps near the minimum would be halved to nothing.
             short = new_value > value - 0.25 * size * decrease + 1e-13 * value
             if not np.any(short):
                 break
@@ -66,16 +68,16 @@ def binary_classifiers(
     loss: Literal["logistic", "squared-hinge"],
     intercept_penalty: float,
 ) -> Float[np.ndarray, "feature+1 problem"]:
-    r"""Weights w, and below them the intercept b, of many binary problems on the same samples, to rounding.
+    r"""Fit many binary problems on the same samples to rounding precision; return weights w and, last, intercepts b.
 
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \tfrac\lambda2 b^2 + \sum_i c_i \, \ell(y_i (w^\top x_i + b))
 
     with y = ±1 and ℓ(m) = log(1 + e^−m) or max(0, 1 − m)². Both losses are convex and have second derivatives (almost
-    everywhere), the penalty makes the minimum unique, and there are few features: Newton's method ends there after a
-    few steps, for all problems together. The Hessians are one product of the samples' curvatures with the products of
-    their features.
+    everywhere), the penalty makes the minimum unique, and there are few features, so Newton's method converges in a few
+    steps for all problems together. The Hessians are one product of the samples' curvatures with the products of their
+    features.
 
-    :param x: the samples
+    :param x: samples
     :param y: +1 or −1 for each sample, in each problem
     :param cost: weight cᵢ of each sample, in each problem
     :param loss: "logistic" or "squared-hinge"
@@ -90,7 +92,7 @@ def binary_classifiers(
     def evaluate(
         weights: Float[np.ndarray, "feature problem"],
     ) -> tuple[Float[np.ndarray, " problem"], tuple[np.ndarray, np.ndarray]]:
-        """The loss of each problem; slopes and curvatures of its samples."""
+        """Return the loss of each problem, and slopes and curvatures of its samples."""
         losses, slopes, curvatures = measure(y * (x @ weights))
         return (penalty * weights**2).sum(axis=0) / 2 + (cost * losses).sum(axis=0), (slopes, curvatures)
 
@@ -109,7 +111,7 @@ def binary_classifiers(
     if not converged:
         raise InputError(
             problem=f"a linear classifier did not converge in {MAX_STEPS} Newton steps",
-            remedy="are the codes of a sane scale?",
+            remedy="check the scale of the codes",
         )
     return weights
 
@@ -117,18 +119,18 @@ def binary_classifiers(
 def softmax_path(
     x: Float[np.ndarray, "sample feature"], labels: Int[np.ndarray, " sample"], strengths: Sequence[float]
 ) -> list[Float[np.ndarray, "feature+1 label"]]:
-    r"""Weights, and below them the intercepts, of multinomial logistic regression for each strength C.
+    r"""Fit multinomial logistic regression for each strength C; return weights and, last, intercepts.
 
     .. math:: \min_w \frac1n \sum_i -\log p_{i y_i} + \frac{1}{2Cn} \|w\|^2, \qquad p_{ia} \propto e^{w_a^\top x_i}
 
-    Each strength starts from the one before. The Hessian's blocks are Σ_i (δ_ab p_ia − p_ia p_ib) x_i x_iᵀ / n: a
-    product of all p_ia x_i with themselves. First-order methods need a thousand iterations where the penalty is weak;
-    these are about four steps for each strength. It ends where no slope of the mean loss exceeds 1e-6, or after 100
-    steps.
+    Each fit starts from the previous one. The Hessian's blocks are Σ_i (δ_ab p_ia − p_ia p_ib) x_i x_iᵀ / n, a product
+    of all p_ia x_i with themselves. First-order methods require a thousand iterations if the penalty is weak; Newton's
+    method requires about four steps for each strength. It stops when no slope of the mean loss exceeds 1e-6, or after
+    100 steps.
 
-    :param x: the samples
-    :param labels: the class of each, from 0
-    :param strengths: the values of C, best in rising order
+    :param x: samples
+    :param labels: class of each sample, from 0
+    :param strengths: values of C, preferably in rising order
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -141,13 +143,13 @@ def softmax_path(
     def evaluate(
         weights: Float[np.ndarray, "label feature"],
     ) -> tuple[float, Float[np.ndarray, "sample label"]]:
-        """The loss with its penalty, and the probabilities."""
+        """Return the loss with its penalty, and the probabilities."""
         scores = x @ weights.T
         scores -= scores.max(axis=1, keepdims=True)
-        chosen = np.einsum("ij,ij->i", scores, truth)
+        correct = np.einsum("ij,ij->i", scores, truth)
         shares = np.exp(scores, out=scores)
         total = shares.sum(axis=1)
-        loss = float((np.log(total) - chosen).mean() + (penalty * weights**2).sum() / 2)
+        loss = float((np.log(total) - correct).mean() + (penalty * weights**2).sum() / 2)
         shares /= total[:, None]
         return loss, shares
 
@@ -157,14 +159,15 @@ def softmax_path(
         gradient = (shares - truth).T @ x / n + penalty * weights
         if np.abs(gradient).max() <= SLOPE:
             return None
-        pulled = (shares[:, :, None] * x[:, None, :]).reshape(n, -1)
-        hessian = pulled.T @ pulled
+        weighted = (shares[:, :, None] * x[:, None, :]).reshape(n, -1)
+        hessian = weighted.T @ weighted
         hessian /= -n
         blocks = hessian.reshape(n_classes, n_features, n_classes, n_features)
-        # A little of the intercepts' own keeps certain answers from an empty curvature: it only shortens steps.
-        own = np.diag(penalty + np.append(np.zeros(n_features - 1), 1e-9))
-        blocks[each, :, each, :] += (shares.T @ products).reshape(-1, n_features, n_features) / n + own
-        # Equal intercepts change nothing, nor does the gradient ask for it.
+        # If all answers are certain, the curvature of the intercepts vanishes; 1e-9 prevents it and only shortens
+        # steps.
+        ridge = np.diag(penalty + np.append(np.zeros(n_features - 1), 1e-9))
+        blocks[each, :, each, :] += (shares.T @ products).reshape(-1, n_features, n_features) / n + ridge
+        # Adding a constant to all intercepts changes nothing, so this direction needs a curvature to be invertible.
         blocks[:, -1, :, -1] += 1 / n_classes
         factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
         step = cho_solve(factor, gradient.ravel(), check_finite=False).reshape(weights.shape)
@@ -179,14 +182,14 @@ def softmax_path(
 
 
 def with_ones(x: Float[np.ndarray, "sample feature"]) -> Float[np.ndarray, "sample feature+1"]:
-    """The samples with a last feature that is always 1: its weight is the intercept."""
+    """Return the samples with a last feature that is always 1, whose weight is the intercept."""
     return np.hstack([x, np.ones((len(x), 1))])
 
 
 def _logistic(
     margin: Float[np.ndarray, "*shape"],
 ) -> tuple[Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"], Float[np.ndarray, "*shape"]]:
-    """Loss, slope and curvature; from e^−|m|, which cannot overflow."""
+    """Return loss, slope and curvature, computed from e^−|m|, which cannot overflow."""
     small = np.exp(-np.abs(margin))
     wrong = np.where(margin > 0, small, 1.0) / (1 + small)
     return np.log1p(small) + np.maximum(0, -margin), -wrong, wrong * (1 - wrong)

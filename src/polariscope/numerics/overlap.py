@@ -1,4 +1,4 @@
-"""How much Gaussians overlap."""
+"""Overlap of Gaussians."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ def mean_overlap(
     variance: Float[np.ndarray, "sample latent"],
     covariance: Float[np.ndarray, "sample latent latent"] | None = None,
 ) -> float:
-    r"""The Bhattacharyya coefficient of two Gaussians, averaged over all pairs i ≠ j.
+    r"""Compute the Bhattacharyya coefficient of two Gaussians, averaged over all pairs i ≠ j.
 
     .. math:: \int \sqrt{q_i q_j} = \frac{|\Sigma_i|^{1/4} |\Sigma_j|^{1/4}}{|M|^{1/2}}
         \exp\Bigl( -\tfrac18 (\mu_i - \mu_j)^\top M^{-1} (\mu_i - \mu_j) \Bigr), \qquad
         M = \tfrac12 (\Sigma_i + \Sigma_j)
 
-    for Gaussians N(μ, Σ). 0: no two of them meet; 1: all are the same.
+    for Gaussians N(μ, Σ). It is 0 if no two of them overlap, and 1 if all are the same.
 
     Reference: bhattacharyya1943.
 
-    :param mean: μ of each
-    :param variance: variances of each, above 0
-    :param covariance: (default None: Σ is diagonal) Σ of each; then ``variance`` is not used
+    :param mean: μ of each Gaussian
+    :param variance: variances of each Gaussian, above 0
+    :param covariance: (default None: Σ is diagonal) Σ of each Gaussian; then ``variance`` is not used
 
     >>> mean_overlap(np.zeros((3, 2)), np.ones((3, 2)))
     1.0
     """
     n = len(mean)
     if n < 2:
-        raise InputError(problem="overlap is that of pairs, so at least 2 Gaussians are needed", got=n)
+        raise InputError(problem="overlap requires at least 2 Gaussians", got=n)
     spread = np.log(variance).sum(axis=1) if covariance is None else np.linalg.slogdet(covariance)[1]
     total = 0.0
     for i in range(n - 1):

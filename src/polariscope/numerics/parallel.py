@@ -1,4 +1,4 @@
-"""Independent fits side by side."""
+"""Independent fits in parallel."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-def in_threads(function: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """``function`` of each item, in order, on as many threads as there are processors.
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Apply ``function`` to each item on as many threads as there are processors; return the results in order.
 
-    For fits that leave Python's lock while they compute and use one thread each. Several threads inside one fit
-    would wait for each other at every tree: on two busy processors that took LightGBM ten times as long. The
-    answers do not depend on the number of threads.
+    It is intended for fits that release Python's lock and use one thread each. Several threads inside one fit would
+    wait for each other at every tree: on two busy processors LightGBM took ten times as long. The results do not depend
+    on the number of threads.
     """
-    waiting = list(items)
+    queue = list(items)
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with ThreadPoolExecutor(max(1, min(available, len(waiting)))) as pool:
-        return list(pool.map(function, waiting))
+    with ThreadPoolExecutor(max(1, min(available, len(queue)))) as pool:
+        return list(pool.map(function, queue))

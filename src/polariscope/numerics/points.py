@@ -1,4 +1,4 @@
-"""Samples made fit for distances: numbers, finite, different from each other, with features that vary."""
+"""Preparation of samples for distances: finite numbers, without duplicates and constant features."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from polariscope.core.arrays import real_numbers
 from polariscope.core.errors import InputError
 
 LARGEST = 1e150  # squares of distances stay finite
-NEGLIGIBLE = 1e-130  # of the largest value; what is left differs by enough for its square not to be 0
+NEGLIGIBLE = 1e-130  # relative to the largest value; squares of larger differences do not underflow
 
 
 @dataclasses.dataclass(frozen=True)
 class Points:
-    """Different samples, scaled by a power of two so that the largest value is between 1/2 and 1."""
+    """Distinct samples, scaled by a power of two so that the largest value is between 1/2 and 1."""
 
     values: Float[np.ndarray, "point varying"]
     exponent: int
     """Distances of the samples are 2^exponent times those of ``values``."""
     rows: Int[np.ndarray, " point"]
-    """Where each point stands among the samples."""
+    """Index of each point in the samples."""
     n_samples: int
     n_features: int
 
@@ -38,10 +38,10 @@ class Points:
 
 
 def points_of(x: object) -> Points:
-    """Check samples at the door; drop features that never vary and samples seen before.
+    """Check samples, and drop constant features and duplicates.
 
-    Scaling by a power of two rounds nothing. Differences of 1e-130 of the largest value are taken for 0: any two
-    points left have a distance whose square float64 can hold, so no distance is 0.
+    Scaling by a power of two does not round. Values below 1e-130 of the largest count as 0, so the square of the
+    distance of any two points does not underflow, and no distance is 0.
     """
     array = _as_floats(x)
     n_samples, n_features = array.shape
@@ -52,17 +52,17 @@ def points_of(x: object) -> Points:
     if not varying.any():
         raise InputError(
             "x",
-            f"vary, but its {n_samples} samples are all the same",
+            f"vary, but its {n_samples} samples are all equal",
             remedy="a single point has no dimension",
         )
     array = np.ascontiguousarray(array[:, varying])
-    rows = _first_of_its_kind(array)
+    rows = _first_occurrences(array)
     values = array if len(rows) == n_samples else array[rows]
     return Points(values, exponent, rows, n_samples, n_features)
 
 
 def _as_floats(x: Any) -> Float[np.ndarray, "sample feature"]:
-    """A copy in float32 if that holds the numbers exactly, else in float64."""
+    """Return a copy in float32 if it represents the numbers exactly, otherwise in float64."""
     array = real_numbers(x, "x")
     if array.ndim != 2:
         raise InputError(
@@ -70,13 +70,13 @@ def _as_floats(x: Any) -> Float[np.ndarray, "sample feature"]:
             "have two axes, (sample, feature)",
             got=f"shape {array.shape}",
             remedy=(
-                "flatten images with x.reshape(len(x), -1), make a single feature a column with x[:, None]"
+                "flatten images with x.reshape(len(x), -1), or convert a single feature to a column with x[:, None]"
             ),
         )
     if array.shape[0] < 3 or array.shape[1] < 1:
         raise InputError(
             "x",
-            "have at least 3 samples and a feature",
+            "have at least 3 samples and 1 feature",
             got=f"shape {array.shape}",
             remedy="draw more samples",
         )
@@ -88,7 +88,7 @@ def _as_floats(x: Any) -> Float[np.ndarray, "sample feature"]:
             "x",
             "be finite",
             got=f"{bad.sum()} values that are not, the first in row {np.argwhere(bad)[0, 0]}",
-            remedy="drop these samples or find out where they come from",
+            remedy="drop these samples or find their cause",
         )
     return floats
 
@@ -105,8 +105,8 @@ def _exponent(array: Float[np.ndarray, "sample feature"]) -> int:
     return int(np.frexp(largest)[1])
 
 
-def _first_of_its_kind(array: Float[np.ndarray, "sample feature"]) -> Int[np.ndarray, " point"]:
-    """Rows that no earlier row equals; found by hash, since sorting thousands of columns is slow."""
+def _first_occurrences(array: Float[np.ndarray, "sample feature"]) -> Int[np.ndarray, " point"]:
+    """Return the rows that no earlier row equals, found by hash, because sorting thousands of columns is slow."""
     first: dict[bytes, int] = {}
     for row, values in enumerate(array):
         first.setdefault(hashlib.sha256(values.data).digest(), row)

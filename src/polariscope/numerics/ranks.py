@@ -16,24 +16,24 @@ class RankCorrelation:
     """Spearman's correlation of two quantities."""
 
     value: float | None
-    """From −1 to 1; None where one of the two never varies, or for fewer than two pairs."""
+    """Correlation from −1 to 1; None if one of the two is constant, or for fewer than two pairs."""
     interval: Interval | None
-    """95 %; None for fewer than four pairs."""
+    """95 % interval; None for fewer than four pairs."""
     n: int
-    """Pairs."""
+    """Number of pairs."""
 
 
 def spearman(x: Float[np.ndarray, " sample"], y: Float[np.ndarray, " sample"]) -> RankCorrelation:
-    r"""Spearman's rank correlation ρ with a 95 % interval by Fisher's transformation.
+    r"""Compute Spearman's rank correlation ρ with a 95 % interval by Fisher's transformation.
 
     .. math:: \tanh\Bigl(\operatorname{artanh} \rho \pm 1.96 \sqrt{\frac{1 + \rho^2 / 2}{n - 3}}\Bigr)
 
-    with n pairs; equal values share their mean rank. 1: the same order; −1: the reverse. The variance is that of
-    bonett2000, which holds better than 1.06/(n − 3) where \|ρ\| is large. For ρ = ±1 the margin is taken at
-    ±(1 − 6/(n³ − n)), half way to the next value that n pairs can have, so the interval is no point.
+    with n pairs; equal values share their mean rank. It is 1 for the same order and −1 for the reverse order. The
+    variance is that of bonett2000, which is more accurate than 1.06/(n − 3) if \|ρ\| is large. For ρ = ±1 the margin is
+    computed at ±(1 − 6/(n³ − n)), half way to the next possible value of n pairs, so the interval has a positive width.
 
-    :param x: one quantity.
-    :param y: the other, of the same samples.
+    :param x: first quantity.
+    :param y: second quantity, of the same samples.
 
     >>> spearman(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 4.0, 9.0, 16.0, 26.0])).value
     1.0

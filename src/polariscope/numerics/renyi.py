@@ -1,4 +1,4 @@
-"""Matrix-based Rényi entropies: information between samples from kernel matrices, without any density."""
+"""Matrix-based Rényi entropies: information from kernel matrices of samples, without densities."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from polariscope.numerics.distances import squared_distances
 from polariscope.numerics.rounding import truncate
 
 ROUNDING = 1e-8
-"""How far a matrix may be from symmetry and trace 1 and still count as normalised."""
+"""Tolerance for the symmetry and the trace of a normalised matrix."""
 BLOCK = 1024
-"""Rows of a pairwise table that are in memory at a time."""
+"""Number of rows of a pairwise table in memory at a time."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Information:
-    """What codes z keep of inputs x for their reconstructions x̂, in bits, averaged over batches."""
+    """Information between codes z, inputs x and reconstructions x̂, in bits, averaged over batches."""
 
     gap: float
-    """H(z) − I(x, x̂): what the codes hold beyond what reconstruction uses."""
+    """H(z) − I(x, x̂), the information in the codes that the reconstruction does not use."""
     entropy: float
     """H(z)."""
     reconstruction: float
@@ -31,21 +31,20 @@ class Information:
     inputs: float
     """I(x, z), one axis of the information plane."""
     outputs: float
-    """I(x̂, z), the other."""
+    """I(x̂, z), the other axis of the information plane."""
     n_batches: int
 
 
 def normalised_gram(
     x: Shaped[np.ndarray, "sample *shape"], width: float | None = None
 ) -> Float[np.ndarray, "sample sample"]:
-    r"""The kernel matrix of h samples with a Gaussian kernel, scaled to trace 1.
+    r"""Return the kernel matrix of h samples with a Gaussian kernel, scaled to trace 1.
 
     .. math:: A_{ij} = \frac{K_{ij}}{h \sqrt{K_{ii} K_{jj}}}, \qquad K_{ij} = \exp(-\|x_i - x_j\|^2 / 2s^2)
 
-    The width s is Silverman's, :math:`s = \mathrm{std}(X) \, h^{-1/(4 + m)}`, with m values per sample and the
-    standard deviation over all entries; data that never vary have none. In many dimensions s is small beside the
-    distances, and A tends to I/h: every sample is then a world of its own, and entropies say log₂ h whatever the
-    data are.
+    The width s is Silverman's, :math:`s = \mathrm{std}(X) \, h^{-1/(4 + m)}`, with m values per sample and the standard
+    deviation over all entries; constant data raise an error. In many dimensions s is small compared with the distances,
+    and A tends to I/h: every sample is then isolated, and entropies equal log₂ h for any data.
 
     Reference: bonheme2023 App. D.2.
 
@@ -60,9 +59,9 @@ def normalised_gram(
         if deviation <= ROUNDING * np.abs(rows).max():
             raise InputError(
                 "x",
-                "vary, since the kernel's width is its standard deviation",
-                got="the same value everywhere",
-                remedy="leave constant data out, or give a width",
+                "vary, because the width of the kernel is its standard deviation",
+                got="a constant",
+                remedy="omit constant data, or pass a width",
             )
         width = deviation * n_samples ** (-1 / (4 + n_values))
     if not (width > 0 and math.isfinite(width)):
@@ -71,15 +70,15 @@ def normalised_gram(
 
 
 def renyi_entropy(A: Float[np.ndarray, "sample sample"], alpha: float | int = 2) -> float:
-    r"""Rényi entropy of order α of a normalised kernel matrix, in bits.
+    r"""Compute the Rényi entropy of order α of a normalised kernel matrix, in bits.
 
     With λ_i the eigenvalues of A, which add up to 1,
 
     .. math:: S_\alpha(A) = \frac{1}{1 - \alpha} \log_2 \sum_i \lambda_i^\alpha, \qquad
         S_2(A) = -\log_2 \|A\|_F^2, \qquad S_1(A) = -\sum_i \lambda_i \log_2 \lambda_i
 
-    For α = 2, the default, no eigenvalue is computed; α = 1 is the limit. 0 when all samples are the same to the
-    kernel, log₂ n when no two have anything in common.
+    For α = 2, the default, no eigenvalues are computed; α = 1 is the limit. The entropy is 0 if the kernel cannot
+    distinguish any samples, and log₂ n if no two samples are similar.
 
     Reference: bonheme2023 App. D.2 (α = 2 or 1.01), after Giraldo et al. (giraldo2015).
 
@@ -94,9 +93,9 @@ def renyi_entropy(A: Float[np.ndarray, "sample sample"], alpha: float | int = 2)
 def joint_entropy(
     A: Float[np.ndarray, "sample sample"], B: Float[np.ndarray, "sample sample"], alpha: float | int = 2
 ) -> float:
-    r"""Entropy of two views of the same samples together, :math:`S_\alpha(A \circ B / \mathrm{tr}(A \circ B))`.
+    r"""Compute the joint entropy of two views of samples, :math:`S_\alpha(A \circ B / \mathrm{tr}(A \circ B))`.
 
-    At least either entropy, at most their sum.
+    It is at least either entropy and at most their sum.
 
     >>> joint_entropy(np.eye(8) / 8, np.full((8, 8), 1 / 8))
     3.0
@@ -110,10 +109,10 @@ def joint_entropy(
 def mutual_information(
     A: Float[np.ndarray, "sample sample"], B: Float[np.ndarray, "sample sample"], alpha: float | int = 2
 ) -> float:
-    r"""What two views of the same samples have in common, :math:`S_\alpha(A) + S_\alpha(B) - S_\alpha(A, B)`, bits.
+    r"""Compute the information :math:`S_\alpha(A) + S_\alpha(B) - S_\alpha(A, B)` of two views of samples, in bits.
 
-    0 when one of them tells no two samples apart. Not quite S(A) for B = A, unless the kernel knows only "same"
-    and "different": the elementwise square of a kernel is a narrower kernel.
+    It is 0 if one of the views does not distinguish any samples. For B = A it differs slightly from S(A), unless the
+    entries of the kernel are 0 or 1, because the elementwise square of a kernel is a narrower kernel.
 
     >>> mutual_information(np.eye(8) / 8, np.eye(8) / 8)
     3.0
@@ -129,10 +128,10 @@ def information(
     batch: int = 1000,
     alpha: float | int = 2,
 ) -> Information:
-    """Entropy of sampled codes z and its information with inputs x and reconstructions x̂, decoded from z.
+    """Compute the entropy of sampled codes z and the information with inputs x and reconstructions x̂ from z.
 
-    Computed for each whole batch of samples in the order given, and averaged: an entropy of h samples is at most
-    log₂ h, so batches of another size would not be comparable. A rest that fills no batch is left out.
+    It is computed for each full batch of samples in order, and averaged. The entropy of h samples is at most log₂ h, so
+    batches of different sizes would not be comparable; an incomplete last batch is left out.
 
     Reference: bonheme2023 App. D.2; the authors' slices drop one sample of each batch, ours do not.
     """
@@ -148,7 +147,7 @@ def information(
             "batch",
             f"lie between 2 and the number of samples, {n_samples}",
             got=batch,
-            remedy="give more samples or a smaller batch",
+            remedy="pass more samples or a smaller batch",
         )
     _check_order(alpha)
     estimates = []
@@ -174,11 +173,11 @@ def information_gap(
     alpha: float | int = 2,
     decimals: int | None = None,
 ) -> float:
-    """FONDUE_IB's statistic H(z) − I(x, x̂), in bits; arguments as in :func:`information`.
+    """Return FONDUE_IB's statistic H(z) − I(x, x̂), in bits; for the other arguments see :func:`information`.
 
-    :param decimals: (default None) decimals that H and I are each cut to, towards 0, before they are subtracted. The
-        published searches cut to 2 and use the threshold −0.01 (bonheme2023 §8.4.2). Cutting the difference is not the
-        same: H = 3.129 and I = 3.131 give −0.01, their difference would give 0.
+    :param decimals: (default None) number of decimals to which H and I are truncated before they are subtracted. The
+        published searches truncate to 2 and use the threshold −0.01 (bonheme2023 §8.4.2). Truncating the difference is
+        not the same: H = 3.129 and I = 3.131 give −0.01, but their truncated difference is 0.
     """
     result = information(sampled, inputs, outputs, batch=batch, alpha=alpha)
     if decimals is None:
@@ -188,12 +187,12 @@ def information_gap(
 
 
 def spi(inputs: Shaped[np.ndarray, "input *shape"], outputs: Shaped[np.ndarray, "output *shape"]) -> float:
-    r"""How much the similarities between samples change when they are reconstructed.
+    r"""Measure the change of the similarities between samples by reconstruction.
 
     .. math:: \mathrm{SPI} = \frac1h \sum_{ij} |D_{ij} - \hat D_{ij}|
 
-    with D and D̂ the cosine similarities of h inputs and of their reconstructions. 0 when all are kept; at most 2h,
-    since the sum over h² pairs is divided by h only: compare it between models on the same samples.
+    with D and D̂ the cosine similarities of h inputs and of their reconstructions. It is 0 if all similarities are
+    preserved, and at most 2h, because the sum over h² pairs is divided by h only. Compare models on the same samples.
 
     Reference: bonheme2023 App. D.2 (in the text only, for deterministic autoencoders).
 
@@ -213,12 +212,12 @@ def spi(inputs: Shaped[np.ndarray, "input *shape"], outputs: Shaped[np.ndarray, 
 
 
 def _rows(name: str, values: Shaped[np.ndarray, "sample *shape"]) -> Float[np.ndarray, "sample value"]:
-    """One row of float64 for each sample; refuses what has no distances."""
+    """Return one row of float64 for each sample; raise an error if distances are not defined."""
     rows = values.reshape(len(values), -1).astype(np.float64)
     if len(rows) < 2 or rows.shape[1] < 1:
-        raise InputError(name, "hold at least 2 samples of at least 1 value", got=values.shape)
+        raise InputError(name, "have at least 2 samples of at least 1 value", got=values.shape)
     if not np.isfinite(rows).all():
-        raise InputError(name, "be finite", got="NaN or infinity", remedy="leave these samples out")
+        raise InputError(name, "be finite", got="NaN or infinity", remedy="omit these samples")
     return rows
 
 
@@ -228,9 +227,9 @@ def _directions(name: str, values: Shaped[np.ndarray, "sample *shape"]) -> Float
     if (lengths == 0).any():
         raise InputError(
             name,
-            "not hold samples that are all zero, which have no direction",
+            "not contain samples that are all zero, which have no direction",
             got=int((lengths == 0).sum()),
-            remedy="leave them out",
+            remedy="omit them",
         )
     return rows / lengths[:, None]
 
@@ -243,7 +242,7 @@ def _check_normalised(name: str, A: Float[np.ndarray, "sample sample"]) -> None:
             name,
             "be a symmetric kernel matrix of trace 1",
             got=f"trace {np.trace(A):.6g}",
-            remedy="make it with normalised_gram",
+            remedy="compute it with normalised_gram",
         )
 
 
@@ -264,10 +263,10 @@ def _entropy(A: Float[np.ndarray, "sample sample"], alpha: float | int) -> float
         entropy = -math.log2(float(np.vdot(A, A)))
     else:
         eigenvalues = np.linalg.eigvalsh(A)
-        # What rounding makes of a zero is tiny, of either sign, and large to a power below 1.
+        # Rounding makes zeros tiny, of either sign; a power below 1 would make them large.
         eigenvalues = eigenvalues[eigenvalues > len(A) * np.finfo(np.float64).eps * eigenvalues[-1]]
         if alpha == 1:
             entropy = -float((eigenvalues * np.log2(eigenvalues)).sum())
         else:
             entropy = math.log2(float((eigenvalues**alpha).sum())) / (1 - alpha)
-    return max(0.0, entropy)  # rounding may leave 0 just below it
+    return max(0.0, entropy)  # rounding can make 0 slightly negative

@@ -1,4 +1,4 @@
-"""Numbers cut to a few decimals, as published algorithms cut them before they compare."""
+"""Truncation to decimals, as in published algorithms, and rounding to significant digits."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 NOISE = 1e-9
-"""What counts as rounding error, in units of the last decimal kept: 2.9999999999 was a 3."""
+"""Rounding error in units of the last decimal, so that 2.9999999999 counts as 3."""
 
 
 def truncate(values: Float[np.ndarray, "*shape"], decimals: int) -> Int[np.ndarray, "*shape"]:
-    """Cut towards 0 to so many decimals, in whole units of the last one: 312 for 3.129 and 2 decimals.
+    """Truncate towards 0 to a number of decimals, in integer units of the last one: 312 for 3.129 and 2 decimals.
 
-    Whole units, because differences of decimal fractions are not exact: 3.12 − 3.13 is above −0.01 in floating point,
-    and (312 − 313) / 100 is not.
+    Integers are used because differences of decimal fractions are not exact: 3.12 − 3.13 is above −0.01 in floating
+    point, and (312 − 313) / 100 is not.
 
     >>> truncate(np.array([3.129, -0.019, 0.29]), decimals=2)
     array([312,  -1,  29])
@@ -23,7 +23,7 @@ def truncate(values: Float[np.ndarray, "*shape"], decimals: int) -> Int[np.ndarr
 
 
 def significant(value: float, digits: int = 3) -> float:
-    """A number with so many significant digits, as a record that people read has it.
+    """Round a number to significant digits, for records that people read.
 
     >>> significant(0.0987654), significant(123456.0), significant(0.0)
     (0.0988, 123000.0, 0.0)

@@ -12,9 +12,9 @@ from scipy.special import stdtrit
 from polariscope.core.errors import InputError
 
 BATCHES = 10
-"""Number of batches whose means are fitted: neighbouring values of a training curve are correlated, means hardly."""
+"""Number of batches whose means are fitted, because neighbouring values are correlated and the means hardly are."""
 MIN_VALUES = 4
-"""Values below which no line is fitted."""
+"""Minimum number of values to fit a line."""
 HALF_OCTAVE = 2**-0.5
 """Share of the steps at which the last half-octave begins."""
 
@@ -26,16 +26,16 @@ class Trend:
     level: float
     """Value of the line at the last step."""
     slope: float
-    """Change when the number of steps is doubled: many learning curves are straight in log₂(step)."""
+    """Change per doubling of the steps; many learning curves are straight in log₂(step)."""
     error: float
-    """Standard error of the slope; infinite if the line has no degrees of freedom left."""
+    """Standard error of the slope; infinite without degrees of freedom."""
     freedom: int
     """Degrees of freedom of the fit."""
 
     def limits(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return one-sided limits of the slope, from below and from above; infinite without degrees of freedom.
+        """Return the one-sided lower and upper limits of the slope; infinite without degrees of freedom.
 
-        :param confidence: (default 0.95) of each limit.
+        :param confidence: (default 0.95) confidence level of each limit.
         """
         if not self.freedom:
             return -math.inf, math.inf
@@ -46,9 +46,9 @@ class Trend:
 def trend(steps: Sequence[int], values: Sequence[float], share: float = 0.5) -> Trend:
     r"""Fit a line in :math:`x = \log_2(t / T)` to the last part of a curve, by batch means.
 
-    The values at steps :math:`t > (1 - share)\,T` are split into at most 10 batches in their order, and least squares
-    are fitted to the means of x and of the values in each. Means of batches are nearly independent even if
-    neighbouring values are correlated, so the standard error of the slope is honest.
+    The values at steps :math:`t > (1 - share)\,T` are split in order into at most 10 batches, and a line is fitted by
+    least squares to the means of x and of the values in each. Means of batches are nearly independent even if
+    neighbouring values are correlated, so the standard error of the slope is valid.
 
     :param steps: ascending, from 1.
     :param values: the curve, finite.
@@ -64,7 +64,7 @@ def trend(steps: Sequence[int], values: Sequence[float], share: float = 0.5) -> 
     count = int(window.sum())
     if count < MIN_VALUES:
         raise InputError(
-            "steps", f"hold at least {MIN_VALUES} values in the last {share:.0%} of the steps", got=count
+            "steps", f"have at least {MIN_VALUES} values in the last {share:.0%} of the steps", got=count
         )
     x, y = np.log2(t[window] / t[-1]), y[window]
     n_batches = min(BATCHES, count)
@@ -81,7 +81,7 @@ def trend(steps: Sequence[int], values: Sequence[float], share: float = 0.5) -> 
 
 @dataclasses.dataclass(frozen=True)
 class Gain:
-    """Expected fall of a curve when the number of steps is doubled, with its upper limit."""
+    """Expected decrease of a curve when the number of steps is doubled, with its upper limit."""
 
     value: float
     limit: float
@@ -89,14 +89,14 @@ class Gain:
 
 
 def doubling_gain(steps: Sequence[int], values: Sequence[float]) -> Gain:
-    r"""Return the fall of a curve that another doubling of its steps can bring.
+    r"""Return the expected decrease of a curve if the number of steps is doubled.
 
-    Let :math:`d_1` and :math:`d_2` be the falls over the last two half-octaves, :math:`(T/2, T/\sqrt 2]` and
+    Let :math:`d_1` and :math:`d_2` be the decreases over the last two half-octaves, :math:`(T/2, T/\sqrt 2]` and
     :math:`(T/\sqrt 2, T]`, each from a line in log₂(step), and :math:`\rho = d_2 / d_1`, at most 1. A doubling has two
     half-octaves, so a curve that slows down at a constant ratio (a power law) falls by :math:`d_2 (\rho + \rho^2)`, one
     that converges exponentially by less, and one that is straight in log₂(step), with ρ = 1, by the slope itself. The
-    limit has the upper limit of :math:`d_2` and the lower one of :math:`d_1`. If these overlap, there is no evidence
-    that the curve slows down, and the gain is the slope of one line through the whole last half.
+    limit is computed from the upper limit of :math:`d_2` and the lower limit of :math:`d_1`. If these overlap, there is
+    no evidence that the curve slows down, and the gain is the slope of one line through the whole last half.
 
     :param steps: ascending, from 1.
     :param values: the curve, finite.
@@ -115,7 +115,7 @@ def doubling_gain(steps: Sequence[int], values: Sequence[float]) -> Gain:
     if min(n_first, n_second) < MIN_VALUES:
         return Gain(value, limit)
     end = len(steps) - n_second
-    # The window of the first part begins at half of all steps, which is this share of its own.
+    # The window of the first part begins at half of all steps; convert it to a share of the first part.
     first = trend(steps[:end], values[:end], 1 - last / 2 / steps[end - 1])
     second = trend(steps, values, 1 - HALF_OCTAVE)
 
@@ -129,7 +129,7 @@ def doubling_gain(steps: Sequence[int], values: Sequence[float]) -> Gain:
 
 
 def _continued(earlier: float, later: float) -> float:
-    """Return the fall over two more half-octaves, from that over the last two, if it slows down at the same ratio."""
+    """Return the decrease over two more half-octaves if the curve slows down at the same ratio as over the last two."""
     later = max(0.0, later)
     ratio = min(1.0, later / earlier) if earlier > 0 else 1.0
     return later * (ratio + ratio**2)

@@ -5,9 +5,9 @@ general form
 
     loss = reconstruction + β · rate + Σ λ · R(q(z)),
 
-a term per sample for the reconstruction, per sample and latent for the rate KL(q(z|x) ‖ p(z)), and one number
-per batch for what regularises the aggregate posterior q(z). An objective may bring a *companion*: a network
-beside the model, either its adversary (a discriminator, trained on terms of its own) or trained with it.
+with a value per sample for the reconstruction, per sample and latent for the rate KL(q(z|x) ‖ p(z)), and one number
+per batch for regularisers of the aggregate posterior q(z). An objective can have a *companion*: a second network that
+is either an adversary of the model (a discriminator, trained on its own terms) or trained jointly with the model.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ Need = Literal["pairs", "labels"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Term:
-    """One named part of a loss: per sample and latent, per sample, or one number for the batch."""
+    """A named term of a loss, with a value per sample and latent, per sample, or for the batch."""
 
     value: Float[Tensor, "..."]
     weight: float = 1.0
-    """Its factor in the loss; 0 for what is only watched."""
+    """Weight in the loss; 0 for terms that are only logged."""
     trains: Literal["model", "companion"] = "model"
-    """Whose loss it belongs to; the companion's only where that is an adversary."""
+    """Network that the term trains; "companion" only if that is an adversary."""
 
     @functools.cached_property
     def per_batch(self) -> Float[Tensor, ""]:
-        """Unweighted: summed over latents, averaged over samples."""
+        """Unweighted value, summed over latents and averaged over samples."""
         return self.value.flatten(1).sum(1).mean() if self.value.ndim > 1 else self.value.mean()
 
 
@@ -54,7 +54,7 @@ Terms = dict[str, Term]
 
 
 def total(terms: Terms, trains: str = "model") -> Float[Tensor, ""]:
-    """The loss of the model, or of its adversary: weighted sum of the terms."""
+    """Return the loss of the model, or of its adversary: the weighted sum of the terms."""
     return torch.stack(
         [term.weight * term.per_batch for term in terms.values() if term.trains == trains]
     ).sum()
@@ -62,144 +62,144 @@ def total(terms: Terms, trains: str = "model") -> Float[Tensor, ""]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Batch:
-    """What one training step sees."""
+    """Data of one training step."""
 
     x: Float[Tensor, "sample *shape"]
-    """Observations, placed for the model."""
+    """Observations, on the device of the model."""
     step: int
-    """Number of finished steps before this one, for objectives whose weights follow a schedule."""
+    """Number of steps before this one, for objectives with a schedule."""
     n_data: int = 0
     """Size N of the training split, for estimators of q(z)."""
     auxiliary: Float[Tensor, "sample auxiliary"] | None = None
-    """What a conditional prior is conditioned on."""
+    """Auxiliary variable of a conditional prior."""
     pair: Float[Tensor, "sample *shape"] | None = None
-    """For each observation one a transition away, where the objective needs pairs."""
+    """Partner of each observation, one transition away, if the objective requires pairs."""
     shared: Float[Tensor, "sample factor"] | None = None
-    """1 for each factor that observation and pair have in common, 0 for the others; comes with ``pair``."""
+    """1 for each factor that observation and partner share, 0 for the others; set together with ``pair``."""
     labels: Int[Tensor, "sample factor"] | None = None
-    """Class of each discrete factor, where the objective needs labels."""
+    """Class of each discrete factor, if the objective requires labels."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Step:
-    """All that an objective may look at in one step: what is trained, on which batch, with which noise."""
+    """Inputs of an objective in one step: the model, the batch and the source of randomness."""
 
     model: Model
-    """The model, in training or in evaluation."""
+    """Model in training or evaluation mode."""
     batch: Batch
-    """Observations, and what else the objective needs."""
+    """Observations, and other data that the objective requires."""
     generator: torch.Generator
-    """Where every random choice of the step comes from."""
+    """Generator of all random numbers of the step."""
     companion: Callable[..., Any] | None = None
-    """The network beside the model, where the objective brings one."""
+    """Companion network, if the objective has one."""
 
-    def ask_companion(self, *inputs: Tensor) -> Any:
-        """The companion's output for ``inputs``; a step without a companion is refused.
+    def run_companion(self, *inputs: Tensor) -> Any:
+        """Return the companion's output for ``inputs``; raise an error if the step has no companion.
 
-        :param inputs: what the companion's ``forward`` takes
+        :param inputs: arguments of the companion's ``forward``
         """
         if self.companion is None:
             raise InputError(
-                problem="the objective trains a network beside the model, and this step has none",
-                remedy="make it with objective.companion(model, data, generator)",
+                problem="the objective requires a companion network, and this step has none",
+                remedy="create it with objective.companion(model, data, generator)",
             )
         return self.companion(*inputs)
 
 
 class AbstractObjective(abc.ABC):
-    """A recipe for a loss; its dataclass fields are its options."""
+    """Base class of objectives; the dataclass fields are the options."""
 
     needs: frozenset[Need] = frozenset()
-    """What a batch must hold beside observations."""
+    """Data that a batch must contain besides observations."""
     defaults: dict[str, str] = {}
-    """Posterior, prior or likelihood that the objective stands for, where the caller leaves it open."""
+    """Default posterior, prior or likelihood of the objective."""
     training: dict[str, str | float] = {}
-    """Optimiser and its options that the objective stands for, where the caller names no other optimiser."""
+    """Default optimiser of the objective, with its options."""
     needs_density: bool = True
-    """Whether q(z|x) must have a density, as everything with a rate needs."""
+    """If True, q(z|x) must have a density; every objective with a rate requires one."""
     trains_decoder: bool = True
-    """Whether there is a decoder to train."""
+    """If True, the objective trains a decoder."""
     companion_is_adversary: bool = True
-    """Whether the companion has terms and an optimiser of its own, or is trained together with the model."""
+    """If True, the companion has its own terms and optimiser; otherwise it is trained jointly with the model."""
 
     has_held_out_loss: bool = True
-    """Whether a held-out loss shows if the model improves; not if every term depends on an adversary."""
+    """If True, a held-out loss measures progress; False if every term depends on an adversary."""
 
     @property
     def is_adversarial(self) -> bool:
-        """Whether a companion is trained against the model."""
+        """If True, a companion is trained against the model."""
         return self.companion_is_adversary and type(self).companion is not AbstractObjective.companion
 
     @property
     def schedule_steps(self) -> int:
-        """Step from which the loss no longer depends on the step; 0 unless weights or capacities follow a schedule."""
+        """Step after which the loss does not depend on the step; 0 unless weights or capacities have a schedule."""
         return 0
 
     @property
     def caution(self) -> str:
-        """What a reader of a report on such a model should know; mostly nothing."""
+        """Caution shown in reports on such a model; empty for most objectives."""
         return ""
 
     @property
     def normalises_decoder(self) -> bool:
-        """Whether batch norm follows every hidden layer of the decoder; mostly not."""
+        """If True, batch norm follows every hidden layer of the decoder; False for most objectives."""
         return False
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:  # noqa: B027
-        """Refuse, before training, data or a model that the objective cannot be trained with.
+        """Raise an error, before training, if the objective does not support the data or the model.
 
-        :param data: what the model is to be trained on.
-        :param blueprint: the parts of the model, before it is built.
-        :param batch_size: samples per step.
+        :param data: training data.
+        :param blueprint: parts of the model, before it is built.
+        :param batch_size: number of samples per step.
         """
 
     def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> nn.Module | None:
-        """A network beside the model, with weights drawn from ``generator``; most objectives have none.
+        """Return a companion network with weights drawn from ``generator``, or None, as for most objectives.
 
-        :param model: the model it is trained beside.
-        :param data: what both are trained on.
-        :param generator: where its weights are drawn from.
+        :param model: model that is trained together with the companion.
+        :param data: training data.
+        :param generator: generator of the companion's weights.
         """
         return None
 
     def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """Optimiser of an adversary.
+        """Return the optimiser of an adversary.
 
-        :param parameters: the companion's weights.
+        :param parameters: weights of the companion.
         """
         return FusedAdam(parameters, 1e-4, betas=(0.5, 0.9))
 
     @abc.abstractmethod
     def terms(self, step: Step) -> Terms:
-        """Named terms of the loss for one batch; randomness comes from ``step.generator``.
+        """Compute the named terms of the loss for one batch, with random numbers from ``step.generator``.
 
-        Terms that train an adversary must see the model's outputs detached.
+        Terms that train an adversary must use detached outputs of the model.
 
-        :param step: the model, the batch, the generator and the companion.
+        :param step: model, batch, generator and companion.
         """
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ForwardPass:
-    """A batch through a model: what most objectives start from."""
+    """Result of a forward pass of a batch through a model, which most objectives use."""
 
     posterior: AbstractPosteriorDistribution
     z: Float[Tensor, "sample latent"]
     """One draw z ~ q(z|x) per sample."""
     reconstruction: Float[Tensor, " sample"]
-    """−log p(x|z), nats."""
+    """−log p(x|z), in nats."""
     rate: Float[Tensor, "sample latent"]
-    """KL(q(z|x) ‖ p(z)), nats."""
+    """KL(q(z|x) ‖ p(z)), in nats."""
 
     def terms(self, beta: float = 1.0) -> Terms:
-        """Reconstruction and weighted rate."""
+        """Return the terms of the reconstruction and the weighted rate."""
         return {"reconstruction": Term(self.reconstruction), "rate": Term(self.rate, weight=beta)}
 
 
 def run_forward(step: Step) -> ForwardPass:
-    """Encode, draw once, decode and compare with the prior.
+    """Encode a batch, draw once, decode and compute the KL from the prior.
 
-    :param step: the step whose batch goes through its model
+    :param step: step with the model and the batch
     """
     model, batch = step.model, step.batch
     q = model.encode(batch.x, batch.auxiliary)
@@ -209,11 +209,11 @@ def run_forward(step: Step) -> ForwardPass:
 
 
 def elbo_terms(step: Step, beta: float = 1.0) -> Terms:
-    r"""The two terms of the evidence lower bound, with one draw z ~ q(z|x) per sample.
+    r"""Compute the two terms of the evidence lower bound, with one draw z ~ q(z|x) per sample.
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
 
-    :param step: the step whose batch goes through its model
+    :param step: step with the model and the batch
     :param beta: (default 1) weight β of the rate
     """
     return run_forward(step).terms(beta)

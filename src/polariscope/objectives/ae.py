@@ -14,9 +14,9 @@ class AeObjective(AbstractObjective):
 
     .. math:: -\log p(x \mid z = \mu(x))
 
-    The contrast to every variational objective: nothing prunes latents and nothing aligns them with the data's
-    directions (zietlow2022 §2.2, where it is the random-alignment baseline). bonheme2023 Fig. 8.6: the number of
-    latents chosen for a VAE suits the autoencoder of the same architecture.
+    The baseline for variational objectives: latents are neither pruned nor aligned with directions of the data
+    (zietlow2022 §2.2 uses it as the random-alignment baseline). According to bonheme2023 Fig. 8.6, the number of
+    latents selected for a VAE also suits the autoencoder of the same architecture.
     """
 
     defaults = {"posterior": "deterministic"}

@@ -1,4 +1,4 @@
-"""The β-VAE: a weight on the rate."""
+"""β-VAE: the rate is weighted by β."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class BetaObjective(AbstractObjective):
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z))
 
-    β = 1 is the VAE. A larger β makes more latents passive; in a linear model a direction of the data survives
+    β = 1 is the VAE. A larger β makes more latents passive. In a linear model a direction of the data is active
     if and only if its variance exceeds β times the decoder's. Reference: Higgins et al., β-VAE
     (higgins2017); bonheme2023 Eq. 4.25. β = 4 as in zietlow2022 for dSprites.
     """
 
-    beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger prunes more")] = 4.0
-    """Weight β of the rate; 1 is the VAE, larger prunes more latents."""
+    beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger values prune more")] = 4.0
+    """Weight β of the rate; 1 is the VAE, larger values prune more latents."""
 
     def terms(self, step: Step) -> Terms:
         return elbo_terms(step, beta=self.beta)

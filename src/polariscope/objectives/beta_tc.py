@@ -1,4 +1,4 @@
-"""The β-TCVAE: a weight on the total correlation."""
+"""β-TCVAE: the total correlation is weighted by β."""
 
 from __future__ import annotations
 
@@ -22,35 +22,36 @@ if TYPE_CHECKING:
 @objective("beta-tc")
 @dataclasses.dataclass(frozen=True)
 class BetaTcObjective(AbstractObjective):
-    r"""The VAE with the total correlation of the aggregate posterior weighted by β.
+    r"""VAE with the total correlation of the aggregate posterior weighted by β.
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z)) + (\beta - 1)\, \mathrm{TC},
               \qquad \mathrm{TC} = \mathbb{E}_{q(z)} \Bigl[ \log q(z) - \sum_j \log q(z_j) \Bigr]
 
-    The rate splits into three, E_x KL(q(z|x) ‖ p(z)) = I(x; z) + TC + Σ_j KL(q(z_j) ‖ p(z_j)) for a prior with
-    independent latents; they are watched as ``mutual_information``, ``total_correlation`` and ``dimension_wise_kl``
-    (one column per latent; for other priors, what is left of the rate), and add up to log q(z|x) − log p(z) at the
-    draw. β = 1 is the VAE, and β − 1 is FactorVAE's γ. The weight is on TC alone: the rate keeps weight 1.
+    For a prior with independent latents the rate has three parts,
+    E_x KL(q(z|x) ‖ p(z)) = I(x; z) + TC + Σ_j KL(q(z_j) ‖ p(z_j)). They are logged as ``mutual_information``,
+    ``total_correlation`` and ``dimension_wise_kl`` (one column per latent; for other priors, the remainder of the
+    rate), and add up to log q(z|x) − log p(z) at the draw. β = 1 is the VAE, and β − 1 is FactorVAE's γ. Only TC is
+    weighted; the weight of the rate is 1.
 
-    q(z) is estimated from the batch by ``estimator`` (:mod:`polariscope.objectives.support.aggregate`). Estimates may
-    be negative though TC is not, and with small batches the penalty behaves like more rate (mathieu2019 App. C;
-    mushom2020 §5.4 saw both).
+    q(z) is estimated from the batch by ``estimator`` (:mod:`polariscope.objectives.support.aggregate`). Estimates can
+    be negative although TC is not, and with small batches the penalty acts like additional rate (mathieu2019 App. C;
+    mushom2020 §5.4 observed both).
 
     Reference: Chen et al., Isolating Sources of Disentanglement in VAEs (chen2018);
     mushom2020 Eq. 4.4, whose code has β·TC instead of (β − 1)·TC. β = 6 as in zietlow2022 for dSprites.
     """
 
-    beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger asks for independent latents")] = 6.0
-    """Weight β of the total correlation; 1 is the VAE, larger asks for independent latents."""
+    beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger values make latents more independent")] = 6.0
+    """Weight β of the total correlation; 1 is the VAE, larger values make latents more independent."""
     estimator: Estimator = "batch"
-    """How q(z) is estimated: by the mixture of the batch, by minibatch-weighted sampling (the same gradient, and a
-    value off by a constant), by stratified sampling, by its symmetric form, or exactly, for data in one batch."""
+    """Estimator of q(z): the mixture of the batch, minibatch-weighted sampling (the same gradient, with a value that
+    differs by a constant), stratified sampling, its symmetric form, or the exact value for data in one batch."""
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_single_samples(batch_size, "q(z) is estimated from the samples of a batch")
         if self.estimator == "exact" and batch_size < len(data):
             raise InputError(
-                problem=f"estimator 'exact' needs every sample in the batch, and {data.name} has {len(data)}",
+                problem=f"estimator 'exact' requires every sample in the batch, and {data.name} has {len(data)}",
                 got=Argument("batch_size", batch_size),
                 remedy=(
                     "use ",

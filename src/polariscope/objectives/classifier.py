@@ -1,4 +1,4 @@
-"""A classifier with the encoder's architecture."""
+"""Classifier with the architecture of the encoder."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 @objective("classifier")
 @dataclasses.dataclass(frozen=True)
 class ClassifierObjective(AbstractObjective):
-    r"""Cross-entropy of every discrete factor, from an encoder without a decoder.
+    r"""Cross-entropy of every discrete factor, for an encoder without a decoder.
 
     .. math:: -\sum_k \log p_k(y_k | x), \qquad p_k(\cdot | x) = \mathrm{softmax}(A_k f(x) + b_k)
 
-    with y_k the class of factor k and f(x) what the heads (A_k, b_k) see. With zero heads it is Σ_k log n_k for
-    factors of n_k classes; 0 when every class is certain. The terms ``accuracy …`` are the share of right answers, at
-    chance 1/n_k.
+    with y_k the class of factor k and f(x) the input of the heads (A_k, b_k). If the heads are zero, it is Σ_k log n_k
+    for factors of n_k classes; it is 0 if every class is certain. The terms ``accuracy …`` are accuracies, with a
+    chance level of 1/n_k.
 
-    It is there to compare its layers with those of an encoder: ``input`` and ``encoder/1`` … are the same layers.
-    In bonheme2023 App. C.3, and here by default, the classification layers replace the heads for mean and
-    variance, and see the last layer of the encoder; the model's mean is then a map of these features that nothing
-    trains. With ``heads="mean"`` (ours) they see the mean, a map without non-linearity, so the latents are
-    trained too; what the heads compute is then of rank at most the number of latents.
+    The classifier serves to compare its layers with those of an encoder; ``input`` and ``encoder/1`` … are the same
+    layers. In bonheme2023 App. C.3, and here by default, the classification layers replace the heads for mean and
+    variance, and their input is the last layer of the encoder; the model's mean is then an untrained map of these
+    features. With ``heads="mean"`` (ours) their input is the mean, a linear map, so the latents are trained as well,
+    and the rank of the heads' output is at most the number of latents.
     """
 
     heads: Literal["features", "mean"] = "features"
-    """What the classification layers see: the encoder's last layer, or the latents."""
+    """Input of the classification layers: the encoder's last layer, or the latents."""
 
     needs = frozenset({"labels"})
     defaults = {"posterior": "deterministic"}
@@ -52,17 +52,18 @@ class ClassifierObjective(AbstractObjective):
 
     @property
     def caution(self) -> str:
-        """What a reader of a report should know."""
+        """Caution shown in reports."""
         if self.heads == "mean":
             return ""
         return (
-            "The classification layers take the place of the mean: the latents shown are an untrained map of the "
-            "encoder's last layer. Its layers are what the model learned."
+            "The classification layers replace the mean, so the latents shown are an untrained map of the encoder's "
+            "last layer. Only the layers of the encoder were trained."
         )
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_conditional_prior("classifier", blueprint)
         classes = discrete_factors(data)
+        # Factors of a grid are indices, which count from 0.
         if isinstance(data, AbstractGridDataset):
             return
         factors = data.factors(np.arange(len(data)))
@@ -73,38 +74,38 @@ class ClassifierObjective(AbstractObjective):
                     f"the {size} classes of factor {name!r}",
                     f"be numbered 0 … {size - 1}",
                     got=f"{column.min():g} … {column.max():g}",
-                    remedy="number them from 0, for example with the inverse that np.unique gives",
+                    remedy="number them from 0, for example with np.unique(…, return_inverse=True)",
                 )
 
     def companion(
         self, model: Model, data: AbstractDataset, generator: torch.Generator
     ) -> ClassificationHeads:
         n_in = model.n_latents if self.heads == "mean" else model.encoder.trunk.out_features
-        made = ClassificationHeads(n_in, discrete_factors(data), generator)
-        return made.to(model.device, model.dtype)
+        network = ClassificationHeads(n_in, discrete_factors(data), generator)
+        return network.to(model.device, model.dtype)
 
     def terms(self, step: Step) -> Terms:
         model, batch = step.model, step.batch
         labels = batch.labels
         if labels is None:
             raise InputError(
-                problem="objective 'classifier' needs the classes of the factors, and this batch has none"
+                problem="objective 'classifier' requires the classes of the factors, and this batch has none"
             )
-        seen = model.encode(batch.x).mean if self.heads == "mean" else model.encoder.trunk(batch.x)
-        logits = step.ask_companion(seen)
+        features = model.encode(batch.x).mean if self.heads == "mean" else model.encoder.trunk(batch.x)
+        logits = step.run_companion(features)
         losses = [
             functional.cross_entropy(scores, labels[:, k], reduction="none")
             for k, scores in enumerate(logits.values())
         ]
         accuracies = {
-            f"accuracy {name}": Term((scores.argmax(1) == labels[:, k]).to(seen.dtype), weight=0.0)
+            f"accuracy {name}": Term((scores.argmax(1) == labels[:, k]).to(features.dtype), weight=0.0)
             for k, (name, scores) in enumerate(logits.items())
         }
         return {"classification": Term(torch.stack(losses, dim=1).sum(1)), **accuracies}
 
 
 class ClassificationHeads(nn.Module):
-    """One affine layer per factor, from features to a logit for each class."""
+    """Classification layers: an affine layer per factor, from features to a logit for each class."""
 
     def __init__(self, n_in: int, classes: dict[str, int], generator: torch.Generator) -> None:
         super().__init__()

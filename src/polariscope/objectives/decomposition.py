@@ -1,4 +1,4 @@
-"""Overlap and structure apart: a weight on the rate and one on how far q(z) is from the prior."""
+"""Separate weights for the rate and for the divergence of q(z) from the prior."""
 
 from __future__ import annotations
 
@@ -27,60 +27,60 @@ Divergence = Literal["inclusive-kl", "mmd"]
 @objective("decomposition")
 @dataclasses.dataclass(frozen=True)
 class DecompositionObjective(AbstractMmdObjective):
-    r"""Two weights: β for how far encodings overlap, α for how well they fill the prior together.
+    r"""VAE with two weights: β for the overlap of encodings, α for the fit of q(z) to the prior.
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \beta\, \mathrm{KL}(q(z|x) \,\|\, p(z)) + \alpha\, D(q(z), p(z))
 
-    with q(z) the posterior averaged over the data. α = 0 is the β-VAE with any prior. Made for priors with
-    structure: clusters (``mixture``) or sparsity (``sparse``). A larger β makes encodings overlap and, for a prior
-    of several modes, q(z) depart from it; a larger α brings q(z) to the prior without drawing all encodings into
-    one mode. The divergence is one of
+    with q(z) the posterior averaged over the data. α = 0 is the β-VAE with any prior. The objective is intended for
+    priors with structure: clusters (``mixture``) or sparsity (``sparse``). A larger β makes encodings overlap more and,
+    for a prior with several modes, moves q(z) away from it. A larger α moves q(z) towards the prior without pulling all
+    encodings into one mode. The divergence is one of
 
     * ``inclusive-kl``: KL(p(z) ‖ q(z)), from as many draws z_j ~ p(z) as the batch has samples x_i,
 
       .. math:: \frac1B \sum_j \Big[ \log p(z_j) - \log \frac1B \sum_i q(z_j | x_i) \Big]
 
-      Unbiased when the batch is the whole training split, as for the 400 points it was published for. A smaller
-      batch takes its own mixture for q(z); by Jensen's inequality its mean over batches is then too large, never
-      too small: an upper bound that is loose where the batch is small beside the number of clusters.
-    * ``mmd``: the squared maximum mean discrepancy, with a kernel by name; unbiased for every batch size.
+      It is unbiased if the batch is the whole training split, as for the 400 points it was published for. A smaller
+      batch uses its own mixture as q(z). By Jensen's inequality the mean over batches is then an upper bound, which is
+      loose if the batch is small compared with the number of clusters.
+    * ``mmd``: the squared maximum mean discrepancy with a named kernel, which is unbiased for every batch size.
 
     Reference: mathieu2019 Eq. 7 and §6; pinwheel with inclusive KL and α, β ∈ {0, 1}, Fashion-MNIST with MMD and
     α ∈ {0, 100} in the authors' repository, with their kernel ``imq-per-latent``. The paper prints the inclusive KL
-    without the two 1/B, which only scales α and adds a constant. The exclusive KL(q(z) ‖ p(z)) is left out: estimated
-    from a batch it acts like more β (their App. C); so is a discriminator, see ``aae``.
+    without the two 1/B, which only scales α and adds a constant. The exclusive KL(q(z) ‖ p(z)) is not supported,
+    because its estimate from a batch acts like a larger β (their App. C). For a discriminator see ``aae``.
     """
 
-    beta: Annotated[float, Ge(0), Advice("0 leaves encodings free to shrink to points")] = 1.0
-    """Weight β of the rate; larger makes encodings overlap, 1 is the VAE where α is 0."""
-    alpha: Annotated[float, Ge(0), Advice("0 is the β-VAE, larger brings q(z) to the prior")] = 1.0
+    beta: Annotated[float, Ge(0), Advice("with 0 encodings can shrink to points")] = 1.0
+    """Weight β of the rate; larger values make encodings overlap more, and β = 1 with α = 0 is the VAE."""
+    alpha: Annotated[float, Ge(0), Advice("0 is the β-VAE, larger values move q(z) towards the prior")] = 1.0
     """Weight α of the divergence between q(z) and the prior; 0 is the β-VAE."""
     divergence: Divergence = "inclusive-kl"
-    """How far q(z) is from the prior: KL(p(z) ‖ q(z)), or the maximum mean discrepancy with the kernel's options."""
+    """Divergence of q(z) from the prior: KL(p(z) ‖ q(z)), or the maximum mean discrepancy with the kernel's options."""
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if self.divergence == "mmd":
             super().check(data, blueprint, batch_size)
         elif blueprint.prior.is_conditional:
             raise InputError(
-                problem="the inclusive KL needs one prior for all samples",
-                got="a conditional one",
+                problem="the inclusive KL requires the same prior for all samples",
+                got="a conditional prior",
                 remedy=("use ", Argument("divergence", "mmd"), ", which compares draws, or another prior"),
             )
 
     def terms(self, step: Step) -> Terms:
         forward = run_forward(step)
         if self.divergence == "mmd":
-            apart = self.discrepancy(step, forward.z)
+            divergence = self.discrepancy(step, forward.z)
         else:
-            apart = inclusive_kl(forward.posterior, step.model.prior, step.generator).mean()
-        return {**forward.terms(self.beta), "aggregate": Term(apart, weight=self.alpha)}
+            divergence = inclusive_kl(forward.posterior, step.model.prior, step.generator).mean()
+        return {**forward.terms(self.beta), "aggregate": Term(divergence, weight=self.alpha)}
 
 
 def inclusive_kl(
     posterior: AbstractPosteriorDistribution, prior: AbstractPriorDistribution, generator: torch.Generator
 ) -> Float[Tensor, " draw"]:
-    """log p(z_j) − log (1/B) Σ_i q(z_j|x_i) at as many draws z_j ~ p(z) as there are samples."""
+    """Return log p(z_j) − log (1/B) Σ_i q(z_j|x_i) at as many draws z_j ~ p(z) as there are samples."""
     n_samples = len(posterior.mean)
     z = prior.sample(n_samples, generator)
     pairs, _ = pairwise_log_density(posterior, z)

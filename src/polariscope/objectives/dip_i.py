@@ -20,33 +20,34 @@ if TYPE_CHECKING:
 @objective("dip-i")
 @dataclasses.dataclass(frozen=True)
 class DipIObjective(AbstractObjective):
-    r"""The VAE with a penalty on the distance between the covariance of the means and the identity.
+    r"""VAE with a penalty on the distance between the covariance of the means and the identity.
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z))
               + \lambda_{od} \sum_{i \ne j} C_{ij}^2 + \lambda_d \sum_i (C_{ii} - 1)^2,
               \qquad C = \mathrm{Cov}_x[\mu(x)]
 
-    C is taken over the batch and divided by its size. Both λ = 0 is the VAE. It decorrelates the mean
-    representation, where :mod:`dip-ii <polariscope.objectives.dip_ii>` decorrelates the sampled one; asking every
-    mean for unit variance, it also works against passive latents, whose means are constant.
+    C is computed over the batch and divided by its size. If both λ are 0, it is the VAE. It decorrelates the mean
+    representation, whereas :mod:`dip-ii <polariscope.objectives.dip_ii>` decorrelates the sampled one. It also acts
+    against passive latents, whose means are constant, because it penalises means without unit variance.
 
     Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations
-    (kumar2018); bonheme2023 §4.3.3. λ_d = 10 λ_od unless given, as in disentanglement_lib;
-    λ_od = 10 is the value that bonheme2023 and mushom2020 share for DIP-VAE II, since neither trains
-    DIP-VAE I.
+    (kumar2018); bonheme2023 §4.3.3. By default λ_d = 10 λ_od, as in disentanglement_lib. λ_od = 10 is the value that
+    bonheme2023 and mushom2020 share for DIP-VAE II, because neither trains DIP-VAE I.
     """
 
-    lambda_od: Annotated[float, Ge(0), Advice("0 leaves the penalty out")] = 10.0
-    """Weight of the squared covariances between latents; 0 lets means correlate."""
-    lambda_d: Annotated[float, Ge(0), Advice("0 leaves the penalty out")] | None = None
-    """Weight of the squared distance of each variance from 1; 0 lets means have any variance; none: 10 · lambda_od."""
+    lambda_od: Annotated[float, Ge(0), Advice("0 removes the penalty")] = 10.0
+    """Weight of the squared covariances between latents; with 0 means can correlate."""
+    lambda_d: Annotated[float, Ge(0), Advice("0 removes the penalty")] | None = None
+    """Weight of the squared distance of each variance from 1 (none: 10 · lambda_od); with 0 means can have any
+    variance."""
 
     def __post_init__(self) -> None:
         if self.lambda_d is None:
+            # The dataclass is frozen, so the default cannot be assigned.
             object.__setattr__(self, "lambda_d", 10 * self.lambda_od)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
-        refuse_single_samples(batch_size, "the covariance is taken over the batch")
+        refuse_single_samples(batch_size, "the covariance is computed over the batch")
 
     def terms(self, step: Step) -> Terms:
         forward = run_forward(step)

@@ -1,4 +1,4 @@
-"""FactorVAE: the total correlation, judged by a discriminator."""
+"""FactorVAE: a penalty on the total correlation, estimated by a discriminator."""
 
 from __future__ import annotations
 
@@ -26,58 +26,59 @@ SLOPE = 0.2
 @objective("factor")
 @dataclasses.dataclass(frozen=True)
 class FactorObjective(AbstractObjective):
-    r"""The VAE with a penalty on the total correlation, which a discriminator estimates.
+    r"""VAE with a penalty on the total correlation, estimated by a discriminator.
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z)) + \gamma\, \mathrm{TC},
               \qquad \mathrm{TC} \approx \mathbb{E}_{q(z)}[ d_0(z) - d_1(z) ]
 
-    with :math:`d_0, d_1` the discriminator's logits for "z is a draw of q(z)" and "z̃ is a draw of Π_j q(z_j)". It
-    is trained beside the model on ½ CE(d(z), 0) + ½ CE(d(z̃), 1), where z̃ is the batch z with each latent permuted
-    on its own; at its optimum d_0 − d_1 = log q(z) − Σ_j log q(z_j). γ = 0 is the VAE; γ corresponds to the β − 1 of
-    the β-TCVAE. The model never trains the discriminator, nor the discriminator the model.
+    with :math:`d_0, d_1` the discriminator's logits for "z is a draw of q(z)" and "z̃ is a draw of Π_j q(z_j)". It is
+    trained with the model on ½ CE(d(z), 0) + ½ CE(d(z̃), 1), where z̃ is the batch z with each latent permuted
+    independently; at its optimum d_0 − d_1 = log q(z) − Σ_j log q(z_j). γ = 0 is the VAE; γ corresponds to the β − 1 of
+    the β-TCVAE. The loss of the model does not train the discriminator, nor that of the discriminator the model.
 
     Reference: Kim & Mnih, Disentangling by Factorising (kim2018); bonheme2023 Eq. 4.28,
     a maximised objective with the right sign (mushom2020's is wrong). γ = 10 was the best of 5 … 100 for two of three
     scores in mushom2020 Tab. 5.6. The discriminator and its optimiser (Adam 1e-4, 0.5, 0.9) are disentanglement_lib's,
-    without its clipping of probabilities; like it, we permute the batch itself where the paper takes a second one,
-    and take both gradients before either step.
+    without its clipping of probabilities. As there, the batch itself is permuted, whereas the paper uses a second one,
+    and both gradients are computed before either step.
     """
 
-    gamma: Annotated[float, Ge(0), Advice("0 is the VAE, larger asks for independent latents")] = 10.0
-    """Weight γ of the total correlation; 0 is the VAE, larger asks for independent latents."""
-    depth: Annotated[int, Ge(1), Advice("6 layers of 1000 are usual")] = 6
-    """Hidden layers of the discriminator; mushom2020 has 5."""
-    width: Annotated[int, Ge(1), Advice("6 layers of 1000 are usual")] = 1000
-    """Units of each hidden layer; with 1000 the discriminator is most of the cost of small models."""
+    gamma: Annotated[float, Ge(0), Advice("0 is the VAE, larger values make latents more independent")] = 10.0
+    """Weight γ of the total correlation; 0 is the VAE, larger values make latents more independent."""
+    depth: Annotated[int, Ge(1), Advice("6 layers of 1000 are the default")] = 6
+    """Number of hidden layers of the discriminator; mushom2020 uses 5."""
+    width: Annotated[int, Ge(1), Advice("6 layers of 1000 are the default")] = 1000
+    """Number of units of each hidden layer; with 1000 the discriminator dominates the cost of small models."""
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_single_samples(batch_size, "the discriminator compares a batch with its permutation")
 
     def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> Discriminator:
-        made = Discriminator(model.n_latents, 2, self.width, self.depth, SLOPE, generator)
-        return made.to(model.device, model.dtype)
+        network = Discriminator(model.n_latents, 2, self.width, self.depth, SLOPE, generator)
+        return network.to(model.device, model.dtype)
 
     def terms(self, step: Step) -> Terms:
         forward = run_forward(step)
+        # Detached, so that the discriminator's term does not train the encoder.
         joint = forward.z.detach()
-        logits = step.ask_companion(torch.cat([joint, permute_latents(joint, step.generator)]))
+        logits = step.run_companion(torch.cat([joint, permute_latents(joint, step.generator)]))
         classes = torch.arange(2, device=joint.device).repeat_interleave(len(joint))
         return {
             **forward.terms(),
-            "total_correlation": Term(log_ratio(step.ask_companion(forward.z)), weight=self.gamma),
-            # Both classes have B samples, so the mean over 2B is half of each class's mean.
+            "total_correlation": Term(log_ratio(step.run_companion(forward.z)), weight=self.gamma),
+            # Both classes have B samples, so the mean over 2B is half the sum of the classes' means.
             "discriminator": Term(functional.cross_entropy(logits, classes), trains="companion"),
         }
 
 
 def log_ratio(logits: Float[Tensor, "sample 2"]) -> Float[Tensor, " sample"]:
-    """What the discriminator says about log q(z) − Σ_j log q(z_j)."""
+    """Return the discriminator's estimate of log q(z) − Σ_j log q(z_j)."""
     return logits[:, 0] - logits[:, 1]
 
 
 def permute_latents(
     z: Float[Tensor, "sample latent"], generator: torch.Generator
 ) -> Float[Tensor, "sample latent"]:
-    """Draws from about Π_j q(z_j): each column in a random order of its own."""
+    """Permute each column independently, for draws from approximately Π_j q(z_j)."""
     keys = torch.rand(z.shape, generator=generator, device=z.device)
     return z.gather(0, keys.argsort(dim=0))

@@ -1,4 +1,4 @@
-"""InfoVAE: less rate, and a discrepancy that keeps q(z) at the prior."""
+"""InfoVAE: a smaller weight of the rate, and a discrepancy between q(z) and the prior."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DEFAULTS = {"alpha": 0.5, "lambda_aggregate": 10.5, "lambda_rate": -0.5, "lambda
 @objective("info")
 @dataclasses.dataclass(frozen=True)
 class InfoObjective(AbstractMmdObjective):
-    r"""Evidence lower bound with a lighter rate and a discrepancy between q(z) and the prior instead.
+    r"""Evidence lower bound with a smaller weight of the rate, and a discrepancy between q(z) and the prior.
 
-    The rate is mutual information plus KL(q(z) ‖ p(z)). Lowering its weight leaves information between x and z
-    alone, and the discrepancy takes over what kept q(z) at the prior. Two ways to write the same weights:
+    The rate is mutual information plus KL(q(z) ‖ p(z)). A smaller weight penalises the information between x and z
+    less, and the discrepancy keeps q(z) close to the prior. The weights can be written in two ways:
 
-    * ``original`` (zhao2019), with α on the information that is spared and λ on q(z) as a whole,
+    * ``original`` (zhao2019), with α for the mutual information and λ for q(z),
 
       .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + (1 - \alpha)\, \mathrm{KL}(q(z|x) \,\|\, p(z))
                 + (\alpha + \lambda - 1)\, \mathrm{MMD}^2(q(z), p(z))
@@ -35,18 +35,17 @@ class InfoObjective(AbstractMmdObjective):
       .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + (1 + \lambda)\, \mathrm{KL}(q(z|x) \,\|\, p(z))
                 + \lambda' \mathrm{MMD}^2(q(z), p(z))
 
-    They are equal for λ_printed = −α and λ' = α + λ − 1. No change (α = 0, λ = 1; λ = λ' = 0) is the VAE; α = 1 (λ =
-    −1) drops the rate. The printed λ is the sign to watch: positive adds rate, as a larger β does; InfoVAE's own is
-    negative. Settings that would reward a rate or a discrepancy (a negative weight) are refused, since the loss
-    then has no minimum.
+    They are equal for λ_printed = −α and λ' = α + λ − 1. α = 0, λ = 1 (printed: λ = λ' = 0) is the VAE; α = 1 (printed:
+    λ = −1) removes the rate. Note the sign of the printed λ: a positive one adds rate, like a larger β; that of InfoVAE
+    is negative. Negative weights of the rate or the discrepancy raise an error, because the loss would have no minimum.
 
-    Reference: Zhao et al., InfoVAE (zhao2019); mushom2020 §4.3. The
-    original form is the default since it is what the name stands for elsewhere. The default numbers are ours: half
-    the rate, and on the discrepancy the 10 of ``wae``.
+    Reference: Zhao et al., InfoVAE (zhao2019); mushom2020 §4.3. The original form is the default because the name
+    InfoVAE usually refers to it. The default numbers are ours: half of the rate, and the weight 10 of ``wae`` for the
+    discrepancy.
     """
 
     form: Form = "original"
-    """Which two numbers set the weights: alpha and lambda_aggregate, or lambda_rate and lambda_mmd."""
+    """Parameters that define the weights: alpha and lambda_aggregate, or lambda_rate and lambda_mmd."""
     alpha: float | None = None
     """α of the original form, at most 1: the rate has weight 1 − α. None: 0.5."""
     lambda_aggregate: float | None = None
@@ -58,7 +57,7 @@ class InfoObjective(AbstractMmdObjective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        own = NUMBERS[self.form]
+        parameters = NUMBERS[self.form]
         for form, names in NUMBERS.items():
             for name in names:
                 value = getattr(self, name)
@@ -68,9 +67,9 @@ class InfoObjective(AbstractMmdObjective):
                         got=(f"{value} with ", Argument("form", self.form)),
                         remedy=(
                             "set ",
-                            Argument(own[0]),
+                            Argument(parameters[0]),
                             " and ",
-                            Argument(own[1]),
+                            Argument(parameters[1]),
                             ", or ",
                             Argument("form", form),
                         ),
@@ -78,24 +77,24 @@ class InfoObjective(AbstractMmdObjective):
         rate, discrepancy = self.weights
         if rate < 0:
             raise InputError(
-                own[0],
+                parameters[0],
                 "be at most 1" if self.form == "original" else "be at least -1",
                 got=(
-                    f"{self._number(own[0])}: the rate's weight would be {rate:g}, a reward for leaving "
-                    "the prior without bound"
+                    f"{self._number(parameters[0])}: the rate's weight would be {rate:g}, so the loss would have no "
+                    "minimum"
                 ),
-                remedy="weight 0 drops the rate",
+                remedy="weight 0 removes the rate",
             )
         if discrepancy < 0:
-            least = f"be at least 1 - alpha = {1 - self._number('alpha'):g}"
+            rule = f"be at least 1 - alpha = {1 - self._number('alpha'):g}"
             raise InputError(
-                own[1],
-                least if self.form == "original" else "not be negative",
+                parameters[1],
+                rule if self.form == "original" else "not be negative",
                 got=(
-                    f"{self._number(own[1])}: the discrepancy's weight would be {discrepancy:g}, a reward "
-                    "for leaving the prior"
+                    f"{self._number(parameters[1])}: the discrepancy's weight would be {discrepancy:g}, which rewards "
+                    "a distance from the prior"
                 ),
-                remedy="weight 0 drops it",
+                remedy="weight 0 removes it",
             )
 
     def _number(self, name: str) -> float:
@@ -111,5 +110,5 @@ class InfoObjective(AbstractMmdObjective):
     def terms(self, step: Step) -> Terms:
         rate, discrepancy = self.weights
         forward = run_forward(step)
-        apart = self.discrepancy(step, forward.z)
-        return {**forward.terms(rate), "aggregate": Term(apart, weight=discrepancy)}
+        distance = self.discrepancy(step, forward.z)
+        return {**forward.terms(rate), "aggregate": Term(distance, weight=discrepancy)}

@@ -1,4 +1,4 @@
-"""The identifiable VAE: a prior that knows an auxiliary variable."""
+"""Identifiable VAE: the prior depends on an auxiliary variable."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 @objective("ivae")
 @dataclasses.dataclass(frozen=True)
 class IvaeObjective(AbstractObjective):
-    r"""Negative evidence lower bound given an auxiliary variable u, which encoder and prior see.
+    r"""Negative evidence lower bound given an auxiliary variable u, an input of encoder and prior.
 
     .. math:: -\mathbb{E}_{q(z|x,u)} \log p(x|z) + \mathrm{KL}(q(z|x,u) \,\|\, p(z|u))
 
     with :math:`p(z|u) = N(\mu^\dagger(u), \mathrm{diag}\, \Sigma^\dagger(u))`, the prior ``conditional``, and u the
-    dataset's factors or labels. With a learned Σ† the latents are identifiable, be the prior's mean learned or fixed
-    at 0; with only the mean learned they are not. Where u determines x, the prior can follow the posterior and the
-    rate of a latent that the decoder uses can be near 0: a small rate does not make it passive. If p(z|u) is the same
-    for every u, this is the VAE, which is why a prior without u is refused.
+    dataset's factors or labels. With a learned Σ† the latents are identifiable, whether the prior's mean is learned or
+    fixed at 0. If only the mean is learned, they are not. If u determines x, the prior can follow the posterior, and
+    the rate of a latent that the decoder uses can be near 0, so a small rate does not make it passive. If p(z|u) is the
+    same for every u, this is the VAE, so a prior without u raises an error.
 
     Reference: Khemakhem et al., Variational Autoencoders and Nonlinear ICA (khemakhem2020);
-    bonheme2023 §5, Eq. 5.3. Huge Σ† make training unstable (§5.3): try ``clip_gradient``.
+    bonheme2023 §5, Eq. 5.3. Very large Σ† make training unstable (§5.3); if so, try ``clip_gradient``.
     """
 
     defaults = {"prior": "conditional"}
@@ -35,9 +35,9 @@ class IvaeObjective(AbstractObjective):
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         if not blueprint.prior.is_conditional:
             raise InputError(
-                problem="objective 'ivae' needs a prior that depends on the auxiliary variable",
+                problem="objective 'ivae' requires a prior that depends on the auxiliary variable",
                 remedy=(
-                    "with another it is the VAE. Use ",
+                    "with another prior it is the VAE. Use ",
                     Argument("prior", "conditional"),
                     ", or ",
                     Argument("objective", "vae"),

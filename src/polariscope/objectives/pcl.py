@@ -1,4 +1,4 @@
-"""Permutation-contrastive learning: tell true pairs of frames from shuffled ones."""
+"""Permutation-contrastive learning: classification of true and shuffled pairs of frames."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ if TYPE_CHECKING:
 @objective("pcl")
 @dataclasses.dataclass(frozen=True)
 class PclObjective(AbstractObjective):
-    r"""Logistic regression between true pairs (x, x') and pairs with a partner from elsewhere in the batch.
+    r"""Logistic regression of true pairs (x, x') against pairs with the partner of another observation.
 
     .. math:: \tfrac12 \log(1 + e^{-r(x, x')}) + \tfrac12 \log(1 + e^{r(x, \tilde x')}),
         \qquad r(x, x') = \sum_j B_j(h_j(x), h_j(x'))
 
-    with h the encoder, a point for each observation, and B_j a function of the two values of one latent, trained with
-    it; x̃' is the batch of partners in a random cyclic order, so none stays with its own. The score can only see
-    the dependence between frames latent by latent, so a latent has to follow one source. At its best the score is
-    log p(x, x')/(p(x) p(x')) and the loss log 2 less the Jensen-Shannon divergence of the two kinds of pairs: log 2
-    for pairs that are independent. There is no decoder, no prior and no rate; the term ``accuracy`` is the share of
-    pairs told apart, at chance ½.
+    with h the encoder, which maps each observation to a point, and B_j a function of the two values of one latent,
+    trained jointly; x̃' is the batch of partners in a random cyclic order, so none is with its own observation. The
+    score depends on the two frames through one latent at a time, so each latent has to follow one source. The optimal
+    score is log p(x, x')/(p(x) p(x')), and the optimal loss is log 2 minus the Jensen-Shannon divergence of the two
+    kinds of pairs, which is log 2 for independent pairs. There is no decoder, no prior and no rate. The term
+    ``accuracy`` is the share of pairs classified correctly, with a chance level of ½.
 
     Reference: Hyvärinen & Morioka, Nonlinear ICA of Temporally Dependent Stationary Sources (hyvarinen2017).
-    zietlow2022 §4.3 names the method as a non-variational contrast that the manipulated data do not affect.
-    ``laplace`` is the B of the authors' simulations and starts where klindt2021 starts it; ``network`` is ours.
-    Sources whose pairs are jointly Gaussian are not identified.
+    zietlow2022 §4.3 uses the method as a non-variational baseline that the manipulated data do not affect.
+    ``laplace`` is the B of the authors' simulations, initialised as in klindt2021; ``network`` is ours. Sources whose
+    pairs are jointly Gaussian are not identified.
     """
 
     score: Literal["laplace", "network"] = "laplace"
     """Form of B: −|a h + b h' + c| + (d h + e)², for Laplace steps; or a small network, for any dependence."""
     width: Annotated[int, Ge(1), Advice("32 is the default")] = 32
-    """Hidden units of each latent's network, where the score is one."""
+    """Number of hidden units of each latent's network, if ``score`` is "network"."""
     transition_kind: TransitionKind = "laplace"
-    """How the factors of a pair differ: all by small steps, some at random, all but a random set, or all but one."""
-    transition_rate: Annotated[float, Gt(0), Advice("larger means smaller steps")] = 1.0
-    """Rate of the steps of a laplace transition, in factors; larger means smaller steps."""
+    """Difference between the factors of a pair: all by small steps, some at random, all but a random set, or all but
+    one."""
+    transition_rate: Annotated[float, Gt(0), Advice("larger values mean smaller steps")] = 1.0
+    """Rate of the steps of a laplace transition, in factors; larger values mean smaller steps."""
 
     needs = frozenset({"pairs"})
     defaults = {"posterior": "deterministic"}
@@ -61,7 +62,7 @@ class PclObjective(AbstractObjective):
 
     @property
     def transition(self) -> Transition:
-        """How pairs are drawn."""
+        """Transition from which pairs are drawn."""
         return Transition(self.transition_kind, self.transition_rate)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
@@ -69,18 +70,18 @@ class PclObjective(AbstractObjective):
         refuse_single_samples(batch_size, "each observation is compared with the partner of another")
 
     def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> nn.Module:
-        made = (
+        network = (
             LaplaceScore(model.n_latents)
             if self.score == "laplace"
             else NetworkScore(model.n_latents, self.width, generator)
         )
-        return made.to(model.device, model.dtype)
+        return network.to(model.device, model.dtype)
 
     def terms(self, step: Step) -> Terms:
         batch = step.batch
         h, partner = (step.model.encode(frame).mean for frame in (batch.x, pair_of(batch)))
-        true = step.ask_companion(h, partner)
-        shuffled = step.ask_companion(h, partner[cyclic_order(len(h), step.generator)])
+        true = step.run_companion(h, partner)
+        shuffled = step.run_companion(h, partner[cyclic_order(len(h), step.generator)])
         right = (true > 0).to(h.dtype) + (shuffled < 0).to(h.dtype)
         return {
             "contrast": Term(0.5 * (functional.softplus(-true) + functional.softplus(shuffled))),
@@ -89,7 +90,7 @@ class PclObjective(AbstractObjective):
 
 
 def cyclic_order(n: int, generator: torch.Generator) -> Tensor:
-    """A random permutation that is one cycle: nothing stays where it is, unless it is alone."""
+    """Return a random permutation that is a single cycle, so it has no fixed point if n > 1."""
     order = torch.randperm(n, generator=generator, device=generator.device)
     successor = torch.empty_like(order)
     successor[order] = order.roll(-1)
@@ -97,9 +98,9 @@ def cyclic_order(n: int, generator: torch.Generator) -> Tensor:
 
 
 class LaplaceScore(nn.Module):
-    """Σ_j −|a_j h_j + b_j h'_j + c_j| + (d_j h_j + e_j)² + m.
+    """Score Σ_j −|a_j h_j + b_j h'_j + c_j| + (d_j h_j + e_j)² + m.
 
-    The log-density of a Laplace step less that of a Gaussian marginal, up to constants.
+    It is the log-density of a Laplace step minus that of a Gaussian marginal, up to constants.
     """
 
     def __init__(self, n_latents: int) -> None:
@@ -120,7 +121,7 @@ class LaplaceScore(nn.Module):
 
 
 class NetworkScore(nn.Module):
-    """Σ_j B_j(h_j, h'_j), each B_j a network of its own: two hidden layers with leaky rectifiers, one output."""
+    """Score Σ_j B_j(h_j, h'_j), where each B_j is a network with two hidden layers, leaky rectifiers and one output."""
 
     def __init__(self, n_latents: int, width: int, generator: torch.Generator) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""SlowVAE: latents that seldom move from one frame to the next."""
+"""SlowVAE: a sparse prior on the changes of latents between frames."""
 
 from __future__ import annotations
 
@@ -25,48 +25,48 @@ if TYPE_CHECKING:
 @objective("slow")
 @dataclasses.dataclass(frozen=True)
 class SlowObjective(AbstractObjective):
-    r"""The β-VAE on pairs of frames, with a sparse (Laplace) prior on how each latent moves between them.
+    r"""β-VAE on pairs of frames, with a sparse (Laplace) prior on the change of each latent between them.
 
     .. math:: 2\, \overline{\mathrm{rec}} + \beta\, \overline{\mathrm{KL}}(q \,\|\, p)
         + \gamma \sum_j \left[ \mathrm{CE}(q_{t,j}, \mu_{t-1,j}) + \mathrm{CE}(q_{t-1,j}, \mu_{t,j})
         - \overline{H}(q_j) \right]
 
-    for a pair of frames t and t − 1. A bar is the mean over the two frames: rec of −log p(x|z), KL of the divergence
-    from the prior, H of the entropy ½ log 2πeσ² of each latent's posterior. CE is the cross-entropy of a posterior
-    N(μ, σ²) with a Laplace density of rate λ around the other frame's mean (:func:`laplace_cross_entropy`). The
-    bracket is two cross-entropies less one entropy, as published: it is no divergence and may be negative.
+    for a pair of frames t and t − 1. A bar denotes the mean over the two frames: rec of −log p(x|z), KL of the
+    divergence from the prior, H of the entropy ½ log 2πeσ² of each latent's posterior. CE is the cross-entropy of a
+    posterior N(μ, σ²) with a Laplace density of rate λ around the other frame's mean (:func:`laplace_cross_entropy`).
+    The bracket is two cross-entropies minus one entropy, as published; it is not a divergence and can be negative.
 
-    γ = 0 is the β-VAE on both frames with β/2 as the weight of the rate: the loss of a pair is the sum over its frames
-    of rec + β/2 KL. A large λ asks for latents that stand still.
+    γ = 0 is the β-VAE on both frames with the weight β/2 of the rate: the loss of a pair is the sum over its frames of
+    rec + β/2 KL. A large λ makes latents constant between frames.
 
     Reference: Klindt et al., Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding
-    (klindt2021); loss, averages and defaults as in the authors' code. zietlow2022 §4.3 names the
-    method and its β = 1 only.
+    (klindt2021); loss, averages and defaults as in the authors' code. zietlow2022 §4.3 gives only the method and β = 1.
     """
 
-    beta: Annotated[float, Ge(0), Advice("0 leaves that term out")] = 1.0
-    """Weight β of the rate; the loss has two reconstructions, so 2 weighs them as the VAE does."""
-    gamma: Annotated[float, Ge(0), Advice("0 leaves that term out")] = 10.0
+    beta: Annotated[float, Ge(0), Advice("0 removes the term")] = 1.0
+    """Weight β of the rate; the loss has two reconstructions, so β = 2 corresponds to the VAE."""
+    gamma: Annotated[float, Ge(0), Advice("0 removes the term")] = 10.0
     """Weight γ of the transition term; 0 is the β-VAE on both frames."""
     rate: Annotated[float, Gt(0), Advice("6 is the published rate")] = 6.0
-    """Rate λ of the Laplace density between frames; larger asks for slower latents."""
+    """Rate λ of the Laplace density between frames; larger values make latents slower."""
     transition_kind: TransitionKind = "laplace"
-    """How the factors of a pair differ: all by small steps, some at random, all but a random set, or all but one."""
-    transition_rate: Annotated[float, Gt(0), Advice("larger means smaller steps")] = 1.0
-    """Rate of the steps of a laplace transition, in factors; larger means smaller steps."""
+    """Difference between the factors of a pair: all by small steps, some at random, all but a random set, or all but
+    one."""
+    transition_rate: Annotated[float, Gt(0), Advice("larger values mean smaller steps")] = 1.0
+    """Rate of the steps of a laplace transition, in factors; larger values mean smaller steps."""
 
     needs = frozenset({"pairs"})
 
     @property
     def transition(self) -> Transition:
-        """How pairs are drawn."""
+        """Transition from which pairs are drawn."""
         return Transition(self.transition_kind, self.transition_rate)
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         check_pairs("slow", self.transition, data, blueprint)
         if not blueprint.posterior.is_diagonal:
             raise InputError(
-                problem="objective 'slow' sums entropies latent by latent, and these are not independent given x",
+                problem="objective 'slow' requires latents that are independent given x",
                 remedy=("use ", Argument("posterior", "diagonal")),
             )
 
@@ -91,7 +91,7 @@ class SlowObjective(AbstractObjective):
 def laplace_cross_entropy(
     distance: Float[Tensor, "sample latent"], log_variance: Float[Tensor, "sample latent"], rate: float
 ) -> Float[Tensor, "sample latent"]:
-    r"""Cross-entropy of N(m + Δ, σ²) with a Laplace density of rate λ around m, in nats.
+    r"""Return the cross-entropy of N(m + Δ, σ²) with a Laplace density of rate λ around m, in nats.
 
     .. math:: -\mathbb{E} \log \tfrac{\lambda}{2} e^{-\lambda |z - m|} = -\log \tfrac{\lambda}{2}
         + \lambda \left[ \sigma \sqrt{2/\pi}\, e^{-\Delta^2 / 2\sigma^2} + \Delta\, (2 \Phi(\Delta/\sigma) - 1) \right]

@@ -1,4 +1,4 @@
-"""The variational autoencoder."""
+"""Variational autoencoder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class VaeObjective(AbstractObjective):
 
     .. math:: -\mathbb{E}_{q(z|x)} \log p(x|z) + \mathrm{KL}(q(z|x) \,\|\, p(z))
 
-    An upper bound on −log p(x), tight when q(z|x) is the true posterior. Reference: Kingma & Welling,
+    It is an upper bound on −log p(x), tight if q(z|x) is the true posterior. Reference: Kingma & Welling,
     Auto-Encoding Variational Bayes (kingma2014); bonheme2023 Eq. 3.5.
     """
 

@@ -1,4 +1,4 @@
-"""The Wasserstein autoencoder with a maximum mean discrepancy."""
+"""Wasserstein autoencoder with a maximum mean discrepancy."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from polariscope.objectives.support.mmd import AbstractMmdObjective
 @objective("wae")
 @dataclasses.dataclass(frozen=True)
 class WaeObjective(AbstractMmdObjective):
-    r"""Reconstruction, and codes that fill the prior together, each of them as sharp as it likes.
+    r"""Reconstruction, and a discrepancy between the distribution of all codes and the prior.
 
     .. math:: \mathbb{E}_x \mathbb{E}_{q(z|x)}\, \rho(x, G(z)) + \lambda\, \mathrm{MMD}^2(q(z), p(z))
 
-    with cost ρ between an observation and its decoding. λ = 0 is the plain autoencoder. Nothing asks a single
-    posterior to resemble the prior, so no latent becomes passive for want of information; the encoder is
-    deterministic unless ``posterior="diagonal"``, whose rate is then watched and not trained.
+    with cost ρ between an observation and its reconstruction. λ = 0 is the plain autoencoder. Single posteriors are not
+    compared with the prior, so latents do not become passive. The encoder is deterministic unless
+    ``posterior="diagonal"``; its rate is then logged, but not trained.
 
     Reference: Tolstikhin et al., Wasserstein Auto-Encoders (tolstikhin2018); mushom2020 §4.3.
     From the original: the inverse multiquadratic kernel with C = 2nσ_z², and λ = 10 for MNIST,
-    100 for CelebA. Ours: ρ = −log p(x|z) of the chosen likelihood. Its square error is the Gaussian likelihood of
-    variance ½, up to a constant; with variance γ the same model needs λ/2γ. The paper's single kernel is
+    100 for CelebA. Ours: ρ = −log p(x|z) of the likelihood. The paper's squared error is the Gaussian likelihood of
+    variance ½, up to a constant; with variance γ the same model requires λ/2γ. The paper's single kernel is
     ``kernel_scales=(1,)``; the default adds six.
     """
 

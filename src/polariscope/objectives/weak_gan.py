@@ -1,4 +1,4 @@
-"""The weakly supervised GAN: pairs that share a known factor."""
+"""Weakly supervised GAN on pairs that share known factors."""
 
 from __future__ import annotations
 
@@ -28,61 +28,63 @@ if TYPE_CHECKING:
 
 SLOPE = 0.2
 BETAS = (0.5, 0.999)
-"""Of Adam, for all three networks."""
+"""β₁ and β₂ of Adam, for all three networks."""
 
 
 @objective("weak-gan")
 @dataclasses.dataclass(frozen=True)
 class WeakGanObjective(AbstractObjective):
-    r"""A GAN on pairs: the decoder generates two observations that share the latent of a given factor.
+    r"""GAN on pairs: the decoder generates two observations that share the latents of given factors.
 
-    For a pair of observations that share the factors S, the decoder G makes a pair from the prior, with
-    :math:`z'_j = z_j` for j in S and fresh draws elsewhere. A discriminator d, which sees a pair and S, is trained on
+    For a pair of observations that share the factors S, the decoder G generates a pair from the prior, with
+    :math:`z'_j = z_j` for j in S and independent draws otherwise. A discriminator d of a pair and S is trained on
 
     .. math:: \log(1 + e^{-d(x, x', S)}) + \log(1 + e^{d(G(z), G(z'), S)}),
 
     the decoder on :math:`\log(1 + e^{-d(G(z), G(z'), S)})`, and the encoder on undoing the decoder,
-    :math:`-\log q(z | G(z))`. Latent j stands for factor j; further latents are never shared. At the equilibrium the
-    discriminator is at chance: its loss is 2 log 2, the decoder's log 2. G(z) is the mean of the decoder's likelihood.
-    Neither term of the model reaches the other's network: the decoder never sees the encoder, nor the encoder the
-    data.
+    :math:`-\log q(z | G(z))`. Latent j represents factor j; further latents are never shared. At the equilibrium the
+    discriminator is at chance level: its loss is 2 log 2, and the decoder's log 2. G(z) is the mean of the decoder's
+    likelihood. The two terms of the model train separate networks: the decoder's loss does not involve the encoder, and
+    the encoder is trained on generated observations only.
 
-    With ``sharing="each"`` S is a single factor, each with the same chance, and the others are drawn anew: the "full
-    sharing" of zietlow2022 §4.3, a non-variational contrast that the manipulated data do not affect. With
-    ``sharing="sets"`` S is a random set of 1 to K − 1 factors, which teaches sooner: pairs that share most factors are
-    almost equal. After 2,000 steps on sprites of 32 × 32 pixels with 5 latents, one seed each, the mutual information
-    gap was 0.28 with ``sets`` and still 0.00 with ``each``.
+    With ``sharing="each"`` S is a single factor, each with the same probability, and the others are drawn
+    independently. This is the "full sharing" of zietlow2022 §4.3, a non-variational baseline that the manipulated data
+    do not affect. With ``sharing="sets"`` S is a random set of 1 to K − 1 factors, which learns faster, because pairs
+    that share most factors are almost equal. After 2,000 steps on sprites of 32 × 32 pixels with 5 latents, one seed
+    each, the mutual information gap was 0.28 with ``sets`` and 0.00 with ``each``.
 
-    The discriminator is :math:`d = h^\top (a + \sum_{j \in S} c_j)`. h comes from both observations: the net's own
-    encoder on each, then two layers of ``width`` on both together. Every :math:`c_j` has length 1, and every layer is
-    divided by its largest singular value (:class:`~polariscope.models.normalisation.SpectralNorm`). In the decoder,
-    batch norm follows each non-linearity (:class:`~polariscope.models.normalisation.BatchNorm`): while it is trained
-    the samples of a batch see each other, afterwards they do not.
+    The discriminator is :math:`d = h^\top (a + \sum_{j \in S} c_j)`. h is computed from both observations: by an
+    encoder of the model's architecture on each, then by two layers of ``width`` units on both together. Every
+    :math:`c_j` has length 1, and every layer is divided by its largest singular value
+    (:class:`~polariscope.models.normalisation.SpectralNorm`). In the decoder, batch norm follows each non-linearity
+    (:class:`~polariscope.models.normalisation.BatchNorm`), so the samples of a batch interact during training, but not
+    afterwards.
 
     Reference: Shu et al., Weakly Supervised Disentanglement with Guarantees (shu2020).
 
     * From the paper: pairs that share factors, and an encoder trained on generated samples.
     * From the authors' code: S a single factor, the losses, the form of d, both normalisations, an encoder trained in
-      the same step as the others, and for all three Adam with rate 0.001, β₁ = 0.5 and β₂ = 0.999. Training takes that
-      Adam unless another optimiser is named. The authors train for 500,000 steps of 64 samples.
+      the same step as the others, and for all three Adam with rate 0.001, β₁ = 0.5 and β₂ = 0.999. This Adam is the
+      default optimiser. The authors train for 500,000 steps of 64 samples.
     * Ours: the nets (the authors' discriminator has twice the channels, their first decoder layer 128 units, and both
-      have leaky rectifiers); no spectral norm in the encoder; further latents are encoded too; all gradients are taken
-      from one batch before any step, where the authors' decoder answers the discriminator's step with fresh draws; both
-      halves of the generated pairs have their batch norm together; and ``sets``.
+      have leaky rectifiers); no spectral norm in the encoder; further latents are encoded too; all gradients are
+      computed from one batch before any step, whereas the authors update the decoder after the discriminator, with new
+      draws; both halves of the generated pairs share their batch norm; and ``sets``.
     """
 
     sharing: Literal["each", "sets"] = "each"
-    """What a pair shares: a single factor, each with the same chance, or a random set of 1 to K − 1 factors."""
+    """Factors that a pair shares: a single one, each with the same probability, or a random set of 1 to K − 1
+    factors."""
     inversion: Annotated[float, Ge(0), Advice("0 leaves the encoder untrained")] = 1.0
-    """Weight of the encoder's term; no other term trains the encoder, and this one trains nothing else."""
+    """Weight of the encoder's term, which trains only the encoder; no other term trains it."""
     width: Annotated[int, Ge(1), Advice("256 is the default")] = 256
-    """Units of the discriminator's last two hidden layers, where the observations of a pair meet."""
+    """Number of units of the discriminator's last two hidden layers, which combine the observations of a pair."""
     batch_norm: bool = True
-    """Whether batch norm follows the hidden layers of the decoder."""
+    """If True, batch norm follows the hidden layers of the decoder."""
     spectral_norm: bool = True
-    """Whether the layers of the discriminator are divided by their largest singular value."""
+    """If True, the layers of the discriminator are divided by their largest singular value."""
     adversary_learning_rate: Annotated[float, Gt(0), Advice("0.001 is the published rate")] = 1e-3
-    """Step size of the discriminator's optimiser."""
+    """Learning rate of the discriminator."""
 
     needs = frozenset({"pairs"})
     has_held_out_loss = False
@@ -90,7 +92,7 @@ class WeakGanObjective(AbstractObjective):
 
     @property
     def transition(self) -> Transition:
-        """How pairs are drawn."""
+        """Transition from which pairs are drawn."""
         return Transition("share-one" if self.sharing == "each" else "share")
 
     @property
@@ -99,10 +101,10 @@ class WeakGanObjective(AbstractObjective):
 
     @property
     def caution(self) -> str:
-        """The encoder reads the generator; the posterior has no prior that pulls it."""
+        """Caution shown in reports."""
         return (
-            "The decoder is a generator trained against a discriminator, and the encoder only learns to invert it: "
-            "there is no rate, so types say how sure the encoder is, not what an objective has pruned."
+            "The decoder is a generator trained against a discriminator, and the encoder is trained only to invert it. "
+            "There is no rate, so types show the certainty of the encoder, not which latents were pruned."
         )
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
@@ -118,11 +120,11 @@ class WeakGanObjective(AbstractObjective):
             )
 
     def companion(self, model: Model, data: AbstractDataset, generator: torch.Generator) -> PairDiscriminator:
-        made = PairDiscriminator(model.blueprint, len(data.factor_names), self.width, generator)
-        made = made.to(model.device, model.dtype)
+        network = PairDiscriminator(model.blueprint, len(data.factor_names), self.width, generator)
+        network = network.to(model.device, model.dtype)
         if self.spectral_norm:
-            add_spectral_norm(made)
-        return made
+            add_spectral_norm(network)
+        return network
 
     def companion_optimiser(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         return FusedAdam(parameters, self.adversary_learning_rate, betas=BETAS)
@@ -130,15 +132,16 @@ class WeakGanObjective(AbstractObjective):
     def terms(self, step: Step) -> Terms:
         model, batch = step.model, step.batch
         pair = pair_of(batch)
-        assert batch.shared is not None  # it comes with the pair
+        assert batch.shared is not None  # it is set together with the pair
         z, partner = shared_draws(model, batch.shared, step.generator)
-        made, made_pair = model.decode(torch.cat([z, partner])).mean.chunk(2)
-        fooled = step.ask_companion(made, made_pair, batch.shared)
-        both = ((batch.x, made.detach()), (pair, made_pair.detach()), (batch.shared, batch.shared))
-        true, false = step.ask_companion(*map(torch.cat, both)).chunk(2)
+        fake, fake_pair = model.decode(torch.cat([z, partner])).mean.chunk(2)
+        fooled = step.run_companion(fake, fake_pair, batch.shared)
+        # Detached, so that the discriminator's term does not train the decoder.
+        both = ((batch.x, fake.detach()), (pair, fake_pair.detach()), (batch.shared, batch.shared))
+        true, false = step.run_companion(*map(torch.cat, both)).chunk(2)
         return {
             "generation": Term(functional.softplus(-fooled)),
-            "inversion": Term(-model.encode(made.detach()).log_density(z), weight=self.inversion),
+            "inversion": Term(-model.encode(fake.detach()).log_density(z), weight=self.inversion),
             "discriminator": Term(
                 functional.softplus(-true) + functional.softplus(false), trains="companion"
             ),
@@ -148,14 +151,14 @@ class WeakGanObjective(AbstractObjective):
 def shared_draws(
     model: Model, shared: Float[Tensor, "sample factor"], generator: torch.Generator
 ) -> tuple[Float[Tensor, "sample latent"], Float[Tensor, "sample latent"]]:
-    """Two draws from the prior for each sample, equal in the latents of the factors that are shared."""
-    z, fresh = (model.prior.sample(len(shared), generator).detach() for _ in range(2))
+    """Draw twice from the prior for each sample, with equal latents for shared factors."""
+    z, others = (model.prior.sample(len(shared), generator).detach() for _ in range(2))
     is_shared = functional.pad(shared, (0, model.n_latents - shared.shape[1])) > 0
-    return z, torch.where(is_shared, z, fresh)
+    return z, torch.where(is_shared, z, others)
 
 
 class PairDiscriminator(nn.Module):
-    """One logit for a pair and the factors it shares, larger where they look like data."""
+    """Discriminator with one logit for a pair and its shared factors; larger values mean real data."""
 
     def __init__(self, blueprint: Blueprint, n_factors: int, width: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -176,5 +179,7 @@ class PairDiscriminator(nn.Module):
         shared: Float[Tensor, "sample factor"],
     ) -> Float[Tensor, " sample"]:
         both = torch.cat(self.trunk(torch.cat([x, partner])).chunk(2), dim=1)
-        seen = functional.leaky_relu(self.neck(both), SLOPE)
-        return self.always(seen)[:, 0] + (seen * (shared @ functional.normalize(self.of_factor))).sum(1)
+        features = functional.leaky_relu(self.neck(both), SLOPE)
+        return self.always(features)[:, 0] + (features * (shared @ functional.normalize(self.of_factor))).sum(
+            1
+        )

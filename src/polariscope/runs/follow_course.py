@@ -169,7 +169,7 @@ class _Follower:
         for name, array in layers.items():
             if not is_constant(array):
                 small = self._form.compress(array)
-                self._compressed[part][name] = stored = space.array(small.shape, self._form.kept_as)
+                self._compressed[part][name] = stored = space.array(small.shape, self._form.stored_as)
                 stored[...] = small
 
     @property

@@ -37,9 +37,9 @@ def scores_of(
         metrics.
     """
     from polariscope.analysis.metrics import Scores
-    from polariscope.analysis.score import options_of_words, score, words_of
+    from polariscope.analysis.score import score, selected_metrics, selected_options
 
-    names, options = words_of(metrics), options_of_words(metrics, options)
+    names, options = selected_metrics(metrics), selected_options(metrics, options)
     artefacts = results.run.folder.artefacts
     # The kinds of the factors are part of the data's fingerprint. Defaults are omitted from the key for compatibility
     # with scores of 0.2.0, which did not have these settings.

@@ -142,8 +142,8 @@ class DimensionContract(AbstractContract):
             (np.full((30, 2), "a"), "x must be an array of real numbers, got an array of <U1"),
             (np.ones((30, 2), dtype=complex), "real numbers"),
             ([[1, 2], [3]], "x must be an array of numbers, got list"),
-            (np.ones((200, 3)), "x must vary, but its 200 samples are all the same"),
-            (np.tile(np.eye(2), (100, 1)), r"need at least \d+ different samples, got 2 \(198 duplicates"),
+            (np.ones((200, 3)), "x must vary, but its 200 samples are all equal"),
+            (np.tile(np.eye(2), (100, 1)), r"require at least \d+ different samples, got 2 \(198 duplicates"),
             (np.random.default_rng(0).random((3, 4))[:1], "at least 3 samples"),
             (
                 np.where(np.eye(20) == 1, np.nan, 1.0),
@@ -196,5 +196,5 @@ class DimensionContract(AbstractContract):
                 29
             )  # what 30 neighbours can show
         else:
-            with pytest.raises(InputError, match="is x a grid"):
+            with pytest.raises(InputError, match="if x is a grid"):
                 estimator[name](corners, **options)

@@ -355,7 +355,7 @@ class ObjectiveContract(AbstractContract):
 
     @each("case", with_companion, ids=name_of)
     def test_a_step_without_its_companion_is_refused(self, case: Case) -> None:
-        with pytest.raises(InputError, match="trains a network beside the model, and this step has none"):
+        with pytest.raises(InputError, match="requires a companion network, and this step has none"):
             dataclasses.replace(case, companion=None).terms()
 
     @each("case", with_companion, ids=name_of)

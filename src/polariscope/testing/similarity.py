@@ -113,7 +113,7 @@ class SimilarityContract(AbstractContract):
         np.testing.assert_allclose(table, table.T, atol=1e-12)
         assert table[0, 1] == pytest.approx(direct, abs=1e-10)
         assert table[0, 0] == pytest.approx(similarity.traits(name)["bounds"][1], abs=1e-10)
-        rounded = form.score_all([layer.astype(form.kept_as) for layer in (one, other)])
+        rounded = form.score_all([layer.astype(form.stored_as) for layer in (one, other)])
         assert rounded[0, 1] == pytest.approx(direct, abs=1e-6)
 
     def test_activations_in_float32_lose_no_more_than_their_rounding(
@@ -167,7 +167,7 @@ class SimilarityContract(AbstractContract):
             (lambda x: np.where(x == x.max(), np.nan, x), "must be finite"),
             (lambda x: np.where(x == x.max(), np.inf, x), "must be finite"),
             (lambda x: x[:1], "at least . samples for this measure, got 1"),
-            (lambda x: x[:, :0], "in the shape"),
+            (lambda x: x[:, :0], "numbers of shape"),
         ],
         ids=["constant", "nan", "infinite", "one sample", "no feature"],
     )

@@ -150,7 +150,7 @@ def test_without_a_stable_range_a_note_says_so():
     scales = 2.0 ** np.arange(40)  # the gap doubles each time: the estimate falls with every k
     found = mle(table_of_distances(np.tile(scales, (50, 1))), k="auto", normaliser="k-1")
     assert found.curve.stable is None
-    assert any("no range of k is stable" in note for note in found.notes)
+    assert any("No range of k is stable" in note for note in found.notes)
 
 
 def test_more_dimensions_than_the_samples_can_show_are_noted():
@@ -164,7 +164,7 @@ def test_more_dimensions_than_the_samples_can_show_are_noted():
         ({"anchor": 0.0}, "anchor must be a share"),
         ({"anchor": 1.5}, "anchor must be a share"),
         ({"n_runs": 0}, "n_runs must be at least 1"),
-        ({"k": 60}, "k = 60 neighbours need at least 61 different samples, got 50"),
+        ({"k": 60}, "k = 60 neighbours require at least 61 different samples, got 50"),
     ],
 )
 def test_impossible_options_are_refused(options, complaint):
@@ -173,5 +173,5 @@ def test_impossible_options_are_refused(options, complaint):
 
 
 def test_an_automatic_k_needs_an_octave():
-    with pytest.raises(InputError, match="needs at least 6 neighbours"):
+    with pytest.raises(InputError, match="requires at least 6 neighbours"):
         mle(sphere(5, 2), k="auto")

@@ -105,10 +105,10 @@ def test_impossible_shares_are_refused(share):
 
 def test_rounded_data_have_ties_whatever_rounding_makes_of_them():
     rounded = np.round(generator(0, "rounded").random((2000, 3)), 1)  # a grid of tenths: ties differ by 1e-16
-    with pytest.raises(InputError, match="is x a grid, or rounded"):
+    with pytest.raises(InputError, match="if x is a grid or rounded"):
         twonn(rounded)
     finer = twonn(np.round(generator(0, "rounded").random((2000, 3)), 2))
-    assert "are equally far: the dimension comes out too large" in finer.notes[-1]
+    assert "have the same distance, so the dimension is too large" in finer.notes[-1]
     found = twonn(np.round(generator(0, "rounded").random((2000, 3)), 3))
     assert found.value == pytest.approx(3, rel=0.08)
     assert not found.notes

@@ -49,7 +49,7 @@ def test_constants_are_not_in_use() -> None:
 
 @pytest.mark.parametrize("rule", ["kl-udr", "mean-variance", "mixture"])
 def test_rules_about_the_variance_need_it(rule: str) -> None:
-    with pytest.raises(InputError, match="this variant needs the posterior variances"):
+    with pytest.raises(InputError, match="this variant requires posterior variances"):
         active_units(noise(10, 2), variant=rule)
 
 

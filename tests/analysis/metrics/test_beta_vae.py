@@ -138,7 +138,7 @@ def test_the_same_seed_gives_the_same_score(factors: np.ndarray) -> None:
         ({"factors": np.zeros((299, 1), dtype=int)}, "a row for each sample, got 300 and 299"),
         ({"codes": np.full((300, 2), np.inf)}, "codes must be finite"),
         ({"factors": np.arange(300)[:, None]}, "has 300 classes in 300 samples"),
-        ({"factors": np.linspace(0, 1, 300)[:, None]}, "must hold integers"),
+        ({"factors": np.linspace(0, 1, 300)[:, None]}, "must contain integers"),
         ({"n_test": 0}, "n_test must be at least 1, got 0"),
     ],
 )
@@ -149,6 +149,6 @@ def test_bad_input_is_refused_in_words(factors: np.ndarray, change: dict, messag
 
 def test_a_single_factor_which_would_be_right_every_time_is_refused() -> None:
     with pytest.raises(
-        InputError, match="which factor was held fixed, and there is a single one: any codes would score 1"
+        InputError, match="which factor was fixed, and there is only one: any codes would score 1"
     ):
         beta_vae(noise(200, 2), grid(4, repeats=50), n_train=100, n_test=100)

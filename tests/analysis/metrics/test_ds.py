@@ -230,7 +230,9 @@ def test_a_single_value_is_named_whatever_the_resamples_hold() -> None:
 
 
 def test_too_few_samples_are_refused() -> None:
-    with pytest.raises(InputError, match="5 neighbours need at least as many training samples, got 4 of 5"):
+    with pytest.raises(
+        InputError, match="5 neighbours require at least as many training samples, got 4 of 5"
+    ):
         ds(noise(5, 2), np.array([[0], [0], [1], [1], [1]]))
     rare = np.zeros((100, 1), dtype=int)
     rare[Table(noise(100, 2), grid(2, repeats=50)).split(0.8)[0][:2]] = 1

@@ -144,7 +144,7 @@ def test_a_class_that_is_missing_from_a_part_is_left_out_and_said_so() -> None:
 
 
 def test_too_few_samples_for_a_split_are_refused() -> None:
-    with pytest.raises(InputError, match="no class to tell from the rest in both parts"):
+    with pytest.raises(InputError, match="no two classes that occur in both parts"):
         explicitness(noise(4, 2), np.array([[0], [0], [0], [1]]))
 
 
@@ -152,9 +152,7 @@ def test_a_factor_with_a_single_class_in_a_part_of_the_split_is_refused() -> Non
     for part in Table(noise(30, 2)).split():
         factors = np.zeros((30, 1), dtype=int)
         factors[part[:2]] = 1
-        with pytest.raises(
-            InputError, match=r"factor '0' has no class to tell from the rest .*20 and 10 samples"
-        ):
+        with pytest.raises(InputError, match=r"factor '0' has no two classes .*20 and 10 samples"):
             explicitness(noise(30, 2), factors)
 
 

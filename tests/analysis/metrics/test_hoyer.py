@@ -64,7 +64,7 @@ def test_constant_latents_and_empty_samples_are_left_out_and_said_so() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(InputError, match="at least 2 that vary are needed, got 1 of 2"):
+    with pytest.raises(InputError, match="at least 2 latents that vary, got 1 of 2"):
         hoyer(np.array([[1.0, 3.0], [2.0, 3.0]]))
     with pytest.raises(InputError, match="codes must not all be 0"):
         hoyer(np.zeros((4, 2)), variant="raw")

@@ -182,7 +182,7 @@ def test_chens_information_does_not_depend_on_scale_and_shift_and_its_mixtures_m
     moved = mig(100 * codes + 3, factors, variant="chen", variance=1e4 * variance)
     np.testing.assert_allclose(moved.matrix, score.matrix, atol=1e-9)
     some = mig(codes, factors, variant="chen", variance=variance, n_samples=40)
-    assert "Mixtures of 40 of the 60 samples." in some.notes
+    assert "The mixtures include 40 of the 60 samples." in some.notes
     assert not any(
         "Mixtures" in n for n in mig(codes, factors, variant="chen", variance=variance, n_samples=60).notes
     )
@@ -214,7 +214,7 @@ def test_chens_interval_and_chance_are_those_of_resampled_draws_and_shuffled_fac
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"variant": "chen"}, "this variant needs the posterior variances"),
+        ({"variant": "chen"}, "this variant requires posterior variances"),
         ({"variant": "chen", "variance": np.zeros((12, 2))}, "variance must be positive"),
         ({"variant": "chen", "variance": np.eye(12)[:, :2]}, "variance must be positive"),
         (
@@ -230,7 +230,7 @@ def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> No
 
 
 def test_a_single_latent_has_no_gap() -> None:
-    with pytest.raises(InputError, match="at least 2 of them, got 1"):
+    with pytest.raises(InputError, match="at least 2 latents, got 1"):
         mig(np.arange(12.0)[:, None], grid(3, 4))
 
 

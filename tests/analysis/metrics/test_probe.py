@@ -46,7 +46,7 @@ def test_factors_as_codes_are_read_perfectly(variant: str, factors: np.ndarray) 
     assert score.details["accuracy_by_size"][100] == 1
     assert score.details["sample_efficiency"] == 1
     assert list(score.details["accuracy_by_size"]) == [10, 100, 400]
-    assert "Trained on 400 samples where 10000 were asked for" in score.notes[0]
+    assert "Predictors were trained on 400 samples, two thirds of all, instead of 10000" in score.notes[0]
 
 
 @pytest.mark.parametrize("codes", [noise(600, 3), np.zeros((600, 2))])
@@ -131,7 +131,7 @@ def test_the_efficiency_is_the_ratio_of_100_samples_to_the_most(factors: np.ndar
 def test_fewer_samples_than_asked_for_are_said_and_as_many_are_not(factors: np.ndarray) -> None:
     for size, said in ((400, False), (401, True)):
         notes = probe(one_hot(factors), factors, sizes=(10, size)).notes
-        assert any("Trained on 400 samples where" in note for note in notes) == said
+        assert any("Predictors were trained on 400 samples" in note for note in notes) == said
 
 
 def test_gains_are_in_units_of_the_spread_and_0_where_a_constant_does_as_well() -> None:
@@ -330,10 +330,10 @@ def test_kinds_are_mixed_and_classes_keep_their_accuracy(factors: np.ndarray) ->
         ({"factors": np.zeros((600, 1), dtype=int)}, "has a single value in these 600 samples"),
         ({"factors": np.zeros((599, 1), dtype=int)}, "a row for each sample, got 600 and 599"),
         ({"codes": np.full((600, 6), np.nan)}, "codes must be finite"),
-        ({"sizes": ()}, "sizes must be numbers of training samples"),
+        ({"sizes": ()}, "sizes must contain at least one number of training samples"),
         ({"sizes": (0, 10)}, "sizes must be a list of integers, each at least 1, got"),
         ({"n_selection": 1}, "n_selection must be at least 2, got 1"),
-        ({"types": ["active"]}, "types must name each of the 6 latents, got 1"),
+        ({"types": ["active"]}, "types must have one entry for each of the 6 latents, got 1"),
         ({"types": ["activ"] * 6}, "no variable type named 'activ'.*Did you mean 'active'"),
         ({"variance": np.ones((600, 2))}, "must have the same shape"),
     ],

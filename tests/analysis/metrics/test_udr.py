@@ -156,7 +156,7 @@ def test_the_jackknife_gives_the_spread_over_draws() -> None:
 @pytest.mark.parametrize(
     ("models", "options", "words"),
     [
-        ([np.ones((5, 2))], {}, "models must be at least 2, since they are compared, got 1"),
+        ([np.ones((5, 2))], {}, "models must be at least 2, because they are compared, got 1"),
         ([noise(5, 2), noise(6, 2)], {}, r"must encode the same samples, got \[5, 6\] rows"),
         ([noise(5, 2), np.full((5, 2), np.nan)], {}, "codes of model 1 must be finite"),
         (
@@ -200,5 +200,5 @@ def test_representations_bring_their_variances_and_must_be_of_the_same_samples()
         udr([reps[0], few])
     with pytest.raises(InputError, match="all representations or all arrays"):
         udr([reps[0], means[1]])
-    with pytest.raises(InputError, match="variance must be left out"):
+    with pytest.raises(InputError, match="variance must be omitted"):
         udr(reps, variance=variances)

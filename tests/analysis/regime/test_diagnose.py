@@ -136,7 +136,7 @@ def test_a_sampled_array_that_is_not_given_is_drawn_from_the_posterior():
     drawn = diagnose(mean=rep.mean, variance=rep.variance, seed=1)
     assert drawn == diagnose(mean=rep.mean, variance=rep.variance, seed=1)
     assert drawn.latents == diagnose(rep, seed=1).latents
-    assert "sampled was not given" in drawn.notes[0]
+    assert "sampled was not passed" in drawn.notes[0]
     # It has the noise-free covariance, up to the noise of 600 samples.
     assert drawn.sampled.total_correlation == pytest.approx(drawn.noise_free_total_correlation, abs=0.2)
 
@@ -232,7 +232,10 @@ GOOD = {"mean": np.zeros((4, 2)), "variance": np.ones((4, 2))}
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        ({"mean": np.zeros((1, 2)), "variance": np.ones((1, 2))}, "needs at least 2 samples, got 1.*encode"),
+        (
+            {"mean": np.zeros((1, 2)), "variance": np.ones((1, 2))},
+            "requires at least 2 samples, got 1.*encode",
+        ),
         (
             {**GOOD, "variance": np.full((4, 2), -1.0)},
             "variance must not be negative, got a minimum of -1.*np.exp",
@@ -266,16 +269,16 @@ GOOD = {"mean": np.zeros((4, 2)), "variance": np.ones((4, 2))}
         ({**GOOD, "n_bootstrap": 0}, "n_bootstrap must be at least 1, got 0"),
         (
             {"mean": np.zeros((4, 2))},
-            "diagnose needs variance; give a Representation, or mean and variance",
+            "diagnose requires variance; pass a Representation, or mean and variance",
         ),
-        ({}, "diagnose needs mean and variance"),
+        ({}, "diagnose requires mean and variance"),
         (
             {"representation": np.zeros((4, 2))},
             "first argument must be a Representation, got ndarray; encode a model .*pass arrays",
         ),
         (
             {"representation": Representation(*[np.ones((4, 2))] * 3), **GOOD},
-            "both given, got mean, variance beside",
+            "both passed, got a Representation and mean, variance",
         ),
     ],
 )

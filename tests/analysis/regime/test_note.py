@@ -120,4 +120,4 @@ def test_what_is_not_a_note_is_refused(stored: object):
 def test_notes_about_latents_name_them():
     assert all(code in WRITERS for code in ABOUT_LATENTS)
     assert Note("wide", [2, 4]).latents == (2, 4)
-    assert "latents 2, 4" in Note("wide", [2, 4])
+    assert "Latents 2, 4 have" in Note("wide", [2, 4])

@@ -74,7 +74,7 @@ def test_an_unsure_type_is_named_with_its_shares():
     codes = polarised()
     codes["variance"][:, 1] = np.tile([0.05, 0.15], 1000)
     regime = diagnose(**codes)
-    assert "The type of latent 1 is unsure: in the bootstrap it is active" in " ".join(regime.notes)
+    assert "The type of latent 1 is uncertain: in the bootstrap it is active" in " ".join(regime.notes)
     assert "Unsure about latent 1" in str(regime)
 
 
@@ -85,17 +85,19 @@ def test_a_type_that_hangs_on_alpha_is_named():
     codes["variance"][:, 1] = 0.11
     assert "The type of latent 1 depends on α: it changes at α = 0.110." in said(codes)
     codes["variance"][:, 0] = 0.095
-    both = "The types of latents 0, 1 depend on α: they change at α = 0.095, 0.110, in this order."
+    both = "The types of latents 0, 1 depend on α: they change at α = 0.095, 0.110, respectively."
     assert both in said(codes)
 
 
 def test_a_latent_of_intermediate_variance_is_told_from_one_that_switches():
     mean, variance, sampled = linear_vae([100.0, 2.0, 0.1], noise=1.0)
     codes = {"mean": mean, "variance": variance, "sampled": sampled}
-    assert "Intermediate variance: latent 1. The rule calls it mixed, but it does not switch" in said(codes)
+    assert "Latent 1 has an intermediate variance. The rule calls it mixed, but it does not switch" in said(
+        codes
+    )
     assert "that switch" not in said(codes)
     variance[:, 1] = np.tile([0.02, 1.0], 1000)
-    assert "Intermediate variance" not in said(codes)
+    assert "intermediate variance" not in said(codes)
     assert "Mixed latents that switch are not Gaussian: latent 1" in said(codes)
 
 
@@ -103,7 +105,10 @@ def test_a_passive_latent_with_a_displaced_mean_is_named():
     codes = polarised()
     for name in ("mean", "sampled"):
         codes[name][:, 3] += 1
-    assert "with a mean away from the prior's (mean (μ − μ†)²/Σ† ≥ 0.1): latent 3." in said(codes)
+    assert (
+        "Latent 3 is passive by its variance, but its mean differs from the prior's (mean (μ − μ†)²/Σ† ≥ 0.1)."
+        in said(codes)
+    )
 
 
 def test_constant_and_linearly_dependent_latents_are_named():
@@ -133,7 +138,7 @@ def test_a_conditional_prior_and_a_rate_of_the_models_own_come_with_a_caution():
     prior = np.random.default_rng(0).uniform(0.9, 1.1, size=(2000, 4))
     assert "a small KL does not make a latent passive" in said(codes, prior_variance=prior)
     regime = diagnose(Representation(**codes, rate=np.full((2000, 4), 0.5)))
-    assert "The KLs are the model's own" in " ".join(regime.notes)
+    assert "The KLs are those of the model" in " ".join(regime.notes)
 
 
 def test_fewer_latents_in_use_than_factors_is_over_pruned():
@@ -175,7 +180,7 @@ def test_finite_kls_of_the_models_own_are_not_called_infinite():
     codes["variance"][0, 1] = 0
     codes["sampled"][0, 1] = codes["mean"][0, 1]
     noted = " ".join(diagnose(Representation(**codes, rate=np.full((2000, 4), 0.5))).notes)
-    assert "makes the Gaussian KL infinite in latent 1; the KLs shown are of the model itself." in noted
+    assert "makes the Gaussian KL infinite in latent 1; the KLs shown are those of the model." in noted
 
 
 VARIANCES = {
@@ -227,13 +232,13 @@ def test_the_choice_matters_where_notes_exclude_each_other():
     found = possible(representation, relative_posterior(representation), regime.latents, matrices, 0.1)
     assert {"idle", "intermediate"} <= {draft.code for draft in found}
     assert "intermediate" not in {note.code for note in choose(found)}
-    assert "says nothing about the input" in " ".join(regime.notes)
+    assert "carries no information" in " ".join(regime.notes)
 
 
 def test_a_sampled_array_drawn_here_is_said_so():
     codes = polarised()
     del codes["sampled"]
-    assert "sampled was not given" in said(codes)
+    assert "sampled was not passed" in said(codes)
 
 
 def untrained(**known):
@@ -249,7 +254,7 @@ def untrained(**known):
 def test_a_model_of_ours_that_has_not_begun_is_not_told_that_its_variance_is_wrong():
     assert "exponentiated twice" in untrained()  # of arrays that could be anything
     said = untrained(variance_is_exact=True)
-    assert "has not begun to encode its inputs. Train it longer" in said
+    assert "does not encode its inputs yet. Train it longer" in said
     assert "exponentiated" not in said
     assert "Over-pruned" not in said
     assert "Over-pruned" not in untrained()
@@ -267,4 +272,7 @@ def test_a_model_that_is_still_learning_is_not_told_to_lower_the_rate():
 def test_several_idle_latents_are_spoken_of_in_the_plural():
     mean = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 0.0, 0.0]
     said = " ".join(diagnose(mean=mean, variance=np.full((300, 3), [0.01, 0.5, 0.5])).notes)
-    assert "latents 1, 2. Their posterior is nearly the same for every input: they say nothing" in said
+    assert (
+        "Latents 1, 2 are not passive by their variance, but their means are nearly constant. Their posteriors"
+        in said
+    )

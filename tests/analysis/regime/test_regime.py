@@ -68,9 +68,7 @@ def test_the_record_cannot_be_changed():
 def test_it_prints_the_verdict_first_and_aligned_tables_by_kl():
     text = str(regime())
     verdict, summary, *_ = text.split("\n\n")
-    assert verdict == (
-        "Whether training has converged is unknown: there is no log of it.\n3 of 5 latents are in use."
-    )
+    assert verdict == ("Convergence is unknown: there is no training log.\n3 of 5 latents are in use.")
     assert summary.startswith("5 latents: 2 active, 1 mixed, 2 passive. KL ")
     block = next(part for part in text.split("\n\n") if part.startswith("Latents by KL"))
     header, *rows = block.splitlines()[1:]

@@ -117,7 +117,7 @@ def test_debiased_approaches_plain_with_many_samples() -> None:
 def test_debiased_refuses_samples_that_are_all_equally_far() -> None:
     x = np.random.default_rng(0).normal(size=(6, 2))
     for pair in ((np.eye(6), x), (x, np.eye(6))):
-        with pytest.raises(InputError, match="equally far from each other"):
+        with pytest.raises(InputError, match="the same distance from each other"):
             cka_debiased(*pair)
 
 

@@ -96,5 +96,5 @@ def test_rsa_sees_order_alone() -> None:
 
 
 def test_rsa_refuses_samples_that_are_all_equally_far() -> None:
-    with pytest.raises(InputError, match="equally far"):
+    with pytest.raises(InputError, match="the same distance"):
         rsa(np.eye(4), np.eye(4))

@@ -138,7 +138,7 @@ def test_what_cannot_be_probed_is_refused():
         corruption_probe(model, images(), {"half": lambda x, random: x[:, :, :4]})
     with pytest.raises(InputError, match=r"values in \[0, 1\]"):
         corruption_probe(curved_model(), codes(20, 7).astype(np.float32))
-    with pytest.raises(InputError, match="at least two observations"):
+    with pytest.raises(InputError, match="at least 2 observations"):
         corruption_probe(model, images(), n_samples=1)
     with pytest.raises(InputError, match="must have a decoder"):
         corruption_probe(curved_model(shape=(1, 8, 8), decodes=False), images())

@@ -77,7 +77,7 @@ def test_an_interaction_that_matters_is_said(
     page = report_page(
         dataclasses.replace(flat_record, parts={**flat_record.parts, "geometry": geometry})
     ).render()
-    assert ("They are no shares of the total" in page) is (words is not None)
+    assert ("they are not shares of the total" in page) is (words is not None)
     assert words is None or words in page
 
 

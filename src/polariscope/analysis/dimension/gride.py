@@ -1,4 +1,4 @@
-"""Generalised ratios: one estimate for every scale."""
+"""Generalised ratios: an estimate at every scale."""
 
 from __future__ import annotations
 
@@ -38,29 +38,28 @@ def gride(
 ) -> Dimension:
     r"""Dimension from the ratio of the distances to the 2s-th and the s-th neighbour, at scales s = 1, 2, 4, ….
 
-    The ratio :math:`\mu = T_{2s}/T_s` has, where the density hardly changes up to the 2s-th neighbour, the density
+    If the density is nearly constant up to the 2s-th neighbour, the ratio :math:`\mu = T_{2s}/T_s` has the density
 
     .. math:: f(\mu) = \frac{d \, (\mu^d - 1)^{s-1}}{B(s, s) \, \mu^{d (2s-1) + 1}}, \qquad \mu > 1
 
-    with B the beta function. The d that makes all ratios the most likely is the only root of
+    with B the beta function. The maximum-likelihood d is the only root of
 
     .. math:: \frac1d + \frac{s-1}{N} \sum_i \frac{\log\mu_i}{1 - \mu_i^{-d}} - \frac{2s-1}{N} \sum_i \log\mu_i
 
-    At s = 1 it is 1/mean(log μ), TwoNN's likelihood over all points. Small scales see noise, large ones curvature
-    and edges; the curve shows both, and the value is that of the largest scale of the smallest stable range
-    (``support/plateau.py``), or of ``scale``. ``k`` is the largest 2s. Unlike thinning the sample, this
-    loses no points.
+    At s = 1 it is 1/mean(log μ), TwoNN's likelihood over all points. Small scales are sensitive to noise, large ones to
+    curvature and edges, and the curve shows both. The value is that of the largest scale of the smallest stable range
+    (``support/plateau.py``), or of ``scale``. ``k`` is the largest 2s. Unlike subsampling, this uses all points.
 
-    The bootstrap takes one Newton step in log d from the estimate, which is exact to first order.
+    The bootstrap makes one Newton step in log d from the estimate, which is exact to first order.
 
     Reference: Denti et al., The generalized ratios intrinsic dimension estimator (denti2022).
     Ours: the likelihood itself, no ratio is left out as an outlier.
 
-    :param x: points, a row for each.
-    :param k: (default 64) neighbours; the largest scale is half as many.
-    :param scale: (default: the largest of the smallest stable range) the scale s whose estimate is the value.
-    :param level: (default 0.95) probability that the interval is meant to have.
-    :param n_bootstrap: (default 200) resamples behind the interval.
+    :param x: points, one per row.
+    :param k: (default 64) number of neighbours; the largest scale is half of it.
+    :param scale: (default: the largest of the smallest stable range) scale s whose estimate is the value.
+    :param level: (default 0.95) nominal coverage of the interval.
+    :param n_bootstrap: (default 200) number of resamples for the interval.
     :param seed: (default 0) seed of the resamples.
 
     >>> x = np.random.default_rng(0).random((500, 2)) @ np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
@@ -77,9 +76,9 @@ def gride(
     ratios = [np.log(table.distances[:, 2 * s - 1] / table.distances[:, s - 1]) for s in scales]
     values = [most_likely(ratio, s) for ratio, s in zip(ratios, scales, strict=True)]
     flat = plateau([2 * s for s in scales], values)
-    chosen = scales.index(flat.high // 2 if scale is None else scale)
+    selected = scales.index(flat.high // 2 if scale is None else scale)
 
-    weights = neighbourhood_resamples(table, 2 * scales[chosen], n_bootstrap, seed)
+    weights = neighbourhood_resamples(table, 2 * scales[selected], n_bootstrap, seed)
     ends = [
         percentile_interval(value, _one_step(weights, ratio, value, s), level, interpolate=False)
         for ratio, value, s in zip(ratios, values, scales, strict=True)
@@ -91,16 +90,16 @@ def gride(
         high=tuple(high for _, high in ends),
         stable=(flat.low, flat.high) if flat.is_stable else None,
     )
-    notes = [*table.notes, *table.too_few_for(values[chosen])]
+    notes = [*table.notes, *table.too_few_for(values[selected])]
     if scale is None and flat.note:
         notes.append(flat.note)
     return Dimension(
-        value=values[chosen],
-        interval=(curve.low[chosen], curve.high[chosen]),
+        value=values[selected],
+        interval=(curve.low[selected], curve.high[selected]),
         level=level,
         estimator="gride",
-        variant=f"scale {scales[chosen]}" + (" of the stable range" if scale is None else ""),
-        k=2 * scales[chosen],
+        variant=f"scale {scales[selected]}" + (" of the stable range" if scale is None else ""),
+        k=2 * scales[selected],
         **table.counts,
         curve=curve,
         notes=tuple(notes),
@@ -108,14 +107,14 @@ def gride(
 
 
 def most_likely(log_ratio: Float[np.ndarray, " point"], s: int) -> float:
-    """The root of the score, by Newton's method on d · score: log-likelihood's slope in log d."""
+    """Find the root of the score by Newton's method on d · score, the slope of the log-likelihood in log d."""
     if not log_ratio.any():
         raise InputError(
             problem=(
-                f"neighbours {s} and {2 * s} are equally far around every point, which fits an "
-                "infinite dimension"
+                f"neighbours {s} and {2 * s} have the same distance around every point, so the estimate is "
+                "infinite"
             ),
-            remedy="is x a grid? Add a little noise",
+            remedy="if x is a grid, add a little noise",
         )
     # Between d = s/(2s - 1)/mean and 1/mean · s the slope changes sign, as log μ/(1 - μ^-d) ≥ 1/d and ≥ log μ.
     low, high = s / (2 * s - 1) / log_ratio.mean(), s / log_ratio.mean()
@@ -134,10 +133,10 @@ def most_likely(log_ratio: Float[np.ndarray, " point"], s: int) -> float:
 def _slopes(
     log_ratio: Float[np.ndarray, " point"], d: float, s: int
 ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, " point"]]:
-    """First and minus second derivative in log d of each point's log-likelihood.
+    """Return the first and minus the second derivative in log d of each point's log-likelihood.
 
-    With t = d log μ these are 1 + (s − 1) t/(1 − e^-t) − (2s − 1) t and −t times its derivative in t; the fraction
-    is 1 + t/2 + t²/12 near 0, where equal distances have t = 0.
+    With t = d log μ these are 1 + (s − 1) t/(1 − e^-t) − (2s − 1) t and −t times its derivative in t. Near 0 the
+    fraction is 1 + t/2 + t²/12; equal distances have t = 0.
     """
     t = d * log_ratio
     small = t < 1e-4
@@ -153,5 +152,5 @@ def _one_step(
     weights: Float[np.ndarray, "resample point"], log_ratio: Float[np.ndarray, " point"], value: float, s: int
 ) -> Float[np.ndarray, " resample"]:
     slope, curvature = _slopes(log_ratio, value, s)
-    with np.errstate(divide="ignore", over="ignore"):  # only equal distances drawn: infinite
+    with np.errstate(divide="ignore", over="ignore"):  # infinite if only equal distances are drawn
         return value * np.exp((weights @ slope) / (weights @ curvature))

@@ -1,4 +1,4 @@
-"""Local principal components: how many directions a neighbourhood extends in."""
+"""Local principal components: the number of directions in which a neighbourhood extends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polariscope.analysis.dimension.support.bootstrap import N_BOOTSTRAP, check_
 from polariscope.core.errors import InputError
 from polariscope.numerics.neighbours import NeighbourTable, Samples, table_of
 
-BLOCK = 2**22  # numbers of neighbourhoods held at once
+BLOCK = 2**22  # maximum size of the neighbourhoods in memory, in numbers
 Criterion = Literal["fo", "participation", "kaiser", "broken-stick", "variance"]
 
 
@@ -41,24 +41,24 @@ def lpca(
 
     ==============  =========================================================================================
     fo              λ_i > α λ₁ (Fukunaga and Olsen); ``threshold`` is α, 0.05
-    participation   nothing: (Σ λ)² / Σ λ², d for d equal eigenvalues and less for unequal ones
+    participation   the ratio (Σ λ)² / Σ λ² instead, which is d for d equal eigenvalues, less for unequal ones
     kaiser          λ_i above their mean
     broken-stick    leading λ_i/Σ λ above (1/m) Σ_{j≥i} 1/j, the mean i-th longest of m pieces of a stick
-    variance        as many leading ones as hold a share of Σ λ; ``threshold`` is this share, 0.95
+    variance        leading λ_i that explain a share of Σ λ; ``threshold`` is this share, 0.95
     ==============  =========================================================================================
 
-    At most k − 1 can be seen. A neighbourhood wide enough to bend, or noise, adds directions; kaiser and
-    broken-stick look for eigenvalues that stand out, so d equal ones in d features count as 0.
+    At most k − 1 directions can be detected. Curvature within a neighbourhood, and noise, add directions. kaiser and
+    broken-stick select eigenvalues that are larger than others, so d equal ones in d features count as 0.
 
     Reference: Fukunaga and Olsen, An Algorithm for Finding Intrinsic Dimensionality of Data (fukunaga1971);
     Jackson, Stopping Rules in Principal Components Analysis (jackson1993), for kaiser and broken-stick.
 
-    :param x: points, a row for each.
-    :param k: (default 100) neighbours around each point.
-    :param criterion: (default "fo") which eigenvalues count.
-    :param threshold: (default: 0.05 for fo, 0.95 for variance) what an eigenvalue is compared with.
-    :param level: (default 0.95) probability that the interval is meant to have.
-    :param n_bootstrap: (default 200) resamples behind the interval.
+    :param x: points, one per row.
+    :param k: (default 100) number of neighbours around each point.
+    :param criterion: (default "fo") rule that selects eigenvalues.
+    :param threshold: (default: 0.05 for fo, 0.95 for variance) threshold of the criterion.
+    :param level: (default 0.95) nominal coverage of the interval.
+    :param n_bootstrap: (default 200) number of resamples for the interval.
     :param seed: (default 0) seed of the resamples.
 
     >>> plane = np.random.default_rng(0).random((300, 2)) @ np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
@@ -76,7 +76,9 @@ def lpca(
     value, interval = value_and_interval(estimate, table, k, level, n_bootstrap, seed)
     notes = list(table.notes)
     if value > (k - 1) / 2:
-        notes.append(f"k = {k} neighbours can show at most {k - 1} directions; take more neighbours.")
+        notes.append(
+            f"With k = {k} neighbours at most {k - 1} directions can be detected; use more neighbours."
+        )
     return Dimension(
         value=value,
         interval=interval,
@@ -91,15 +93,16 @@ def lpca(
 
 
 def local_spectra(table: NeighbourTable, k: int) -> Float[np.ndarray, "point eigenvalue"]:
-    """Eigenvalues of the covariance of every point's k neighbours, largest first, up to a common factor."""
+    """Return the eigenvalues of the covariance of every point's k neighbours, largest first, up to a factor."""
     n_features = table.points.shape[1]
     n_eigenvalues = min(k - 1, n_features)
     rows = max(1, BLOCK // (k * n_features))
     spectra = []
     for start in range(0, table.n_points, rows):
-        # From the point itself: far from the origin, a mean over neighbours would lose digits.
+        # Subtract the point first: far from the origin, a mean over neighbours would lose digits.
         centre = table.points[start : start + rows, None].astype(np.float64)
         local = table.points[table.indices[start : start + rows, :k]] - centre
+        # Neighbourhoods of radius 1: squares neither overflow nor underflow.
         local /= table.distances[start : start + rows, [k - 1], None]
         local -= local.mean(axis=1, keepdims=True)
         gram = local.swapaxes(1, 2) @ local if n_features < k else local @ local.swapaxes(1, 2)
@@ -110,7 +113,7 @@ def local_spectra(table: NeighbourTable, k: int) -> Float[np.ndarray, "point eig
 def count(
     spectra: Float[np.ndarray, "point eigenvalue"], criterion: Criterion, threshold: float | None
 ) -> Float[np.ndarray, " point"]:
-    """The dimension of every spectrum (largest eigenvalue first) by a criterion."""
+    """Return the dimension of every spectrum (largest eigenvalue first) by a criterion."""
     total = spectra.sum(axis=1)
     if criterion == "participation":
         return total**2 / (spectra**2).sum(axis=1)
@@ -124,7 +127,7 @@ def count(
         large = np.logical_and.accumulate(spectra > pieces * total[:, None], axis=1)
     else:
         before = np.cumsum(spectra, axis=1) - spectra
-        large = before < threshold * total[:, None] * (1 - 1e-12)  # a share reached up to rounding is reached
+        large = before < threshold * total[:, None] * (1 - 1e-12)  # allow for rounding
     return large.sum(axis=1).astype(np.float64)
 
 
@@ -133,9 +136,7 @@ def _threshold(criterion: Criterion, threshold: float | None) -> float | None:
     if threshold is None:
         return default
     if default is None:
-        raise InputError(
-            problem=f"criterion {criterion!r} has no threshold", got=threshold, remedy="leave it out"
-        )
+        raise InputError(problem=f"criterion {criterion!r} has no threshold", got=threshold, remedy="omit it")
     if not 0 < threshold < 1:
         raise InputError(
             "threshold", "lie between 0 and 1", got=threshold, remedy=f"the default is {default}"

@@ -22,7 +22,7 @@ from polariscope.numerics.intervals import percentile_interval
 from polariscope.numerics.neighbours import NeighbourTable, Samples, at_most, table_of
 
 MIN_K = 3
-LARGEST_K = 40  # how far "auto" looks
+LARGEST_K = 40  # largest k considered by "auto"
 Normaliser = Literal["k-1", "k-2"]
 Average = Literal["arithmetic", "harmonic"]
 
@@ -46,14 +46,14 @@ def mle(
     n_bootstrap: Annotated[int, Ge(20)] = N_BOOTSTRAP,
     seed: int = 0,
 ) -> Dimension:
-    r"""Dimension under which the distances to the k nearest neighbours are the most likely.
+    r"""Maximum-likelihood dimension from the distances to the k nearest neighbours.
 
     With T_j(x) the distance from x to its j-th neighbour and c = k − 1 or k − 2 (``normaliser``),
 
     .. math:: d(x) = \Big[ \frac1c \sum_{j=1}^{k-1} \log \frac{T_k(x)}{T_j(x)} \Big]^{-1}
 
-    averaged over points: arithmetic, or harmonic, which is one over the mean of 1/d(x). Around a point of constant
-    density the sum is Gamma(k − 1)-distributed with rate d, so many points give, in the limit,
+    averaged over points: by the arithmetic mean, or by the harmonic mean, which is the inverse of the mean of 1/d(x).
+    Around a point of constant density the sum is Gamma(k − 1)-distributed with rate d, so for many points the limit is
 
     ===========  =====================  =====================
     average      k − 1                  k − 2
@@ -62,31 +62,33 @@ def mle(
     harmonic     d                      d (k − 2)/(k − 1)
     ===========  =====================  =====================
 
-    k − 2 makes d(x) unbiased and the harmonic mean is the likelihood's own pooling; together they correct twice.
-    Yet both together are what the published 4, 11 and 22 (SymSol, dSprites, CelebA; k = 20) were computed with,
-    hence the default: 5 % low at k = 20, half at k = 3. For an answer of your own take ``normaliser="k-1"``, as
+    k − 2 makes d(x) unbiased, and the harmonic mean pools the likelihoods of all points; together they correct twice.
+    The published 4, 11 and 22 (SymSol, dSprites, CelebA; k = 20) were computed with both, hence the default. It is 5 %
+    too low at k = 20 and half of d at k = 3. For new results use ``normaliser="k-1"``, as
     :func:`~polariscope.analysis.intrinsic_dimension.intrinsic_dimension` does.
 
-    ``k="auto"`` takes the upper end of the smallest stable range of k up to 40 (``support/plateau.py``), a choice that
-    the interval does not hold; the curve over k is in the result in any case. ``anchor`` is the share of points around
-    which d(x) is taken, at random, ``n_runs`` times with other anchors, and averaged; their neighbours are sought
-    among all points. Below 1 it only adds noise, and is there to repeat the published numbers (0.8, 5 runs).
+    ``k="auto"`` selects the upper end of the smallest stable range of k up to 40 (``support/plateau.py``). The interval
+    does not account for this selection. The result always includes the curve over k. ``anchor`` is the share of points,
+    drawn at random, around which d(x) is computed; their neighbours are searched among all points. This is repeated
+    ``n_runs`` times with other anchors, and averaged. Values below 1 only add noise, and serve to reproduce the
+    published numbers (0.8, 5 runs).
 
-    Edges, curvature and, from about 2 log₁₀ n dimensions on, too few samples make it too small; noise makes it
-    too large at small k. Points whose k neighbours are all equally far have an infinite d(x): the harmonic mean
-    can hold some, the arithmetic one is refused; the curve begins at the first k without.
+    Edges, curvature and too few samples (from about 2 log₁₀ n dimensions on) make the estimate too small; noise makes
+    it too large at small k. Points whose k neighbours all have the same distance have an infinite d(x). The harmonic
+    mean tolerates some of them, the arithmetic mean raises an error, and the curve begins at the first k without
+    infinite estimates.
 
     Reference: Levina and Bickel, Maximum Likelihood Estimation of Intrinsic Dimension (levina2004), Eqs 8–9; MacKay
     and Ghahramani, Comments on it (mackay2005); bonheme2023 Eqs 8.2–8.3.
 
-    :param x: points, a row for each.
-    :param k: (default 20) neighbours around each point, or "auto".
-    :param normaliser: (default "k-2") what the sum of logarithms is divided by, c.
-    :param average: (default "harmonic") how the estimates of all points are averaged.
-    :param anchor: (default 1) share of the points around which the dimension is taken.
-    :param n_runs: (default 1) repetitions with other anchors.
-    :param level: (default 0.95) probability that the interval is meant to have.
-    :param n_bootstrap: (default 200) resamples behind the interval.
+    :param x: points, one per row.
+    :param k: (default 20) number of neighbours around each point, or "auto".
+    :param normaliser: (default "k-2") divisor c of the sum of logarithms.
+    :param average: (default "harmonic") mean over the estimates of all points.
+    :param anchor: (default 1) share of the points around which the dimension is computed.
+    :param n_runs: (default 1) number of repetitions with other anchors.
+    :param level: (default 0.95) nominal coverage of the interval.
+    :param n_bootstrap: (default 200) number of resamples for the interval.
     :param seed: (default 0) seed of the anchors and the resamples.
 
     >>> circle = np.array([(np.cos(t), np.sin(t)) for t in np.linspace(0, 2 * np.pi, 200, endpoint=False)])
@@ -106,13 +108,14 @@ def mle(
         raise _tied(orders[n_infinite - 1], inverse[:, n_infinite - 1])
     orders, inverse, pooled = orders[n_infinite:], inverse[:, n_infinite:], pooled[n_infinite:]
     flat = plateau(orders, pooled.tolist()) if k == "auto" else None
-    chosen = orders.index(flat.high) if flat else len(orders) - 1
+    selected = orders.index(flat.high) if flat else len(orders) - 1
 
     anchors = _anchors(table.n_points, anchor, n_runs, seed)
-    runs = _pool(inverse[:, [chosen]], average, anchors)[:, 0]
-    if not np.isfinite(runs).all():  # all the points that are not tied may be missing among the anchors
-        raise _tied(orders[chosen], inverse[:, chosen])
-    weights = neighbourhood_resamples(table, orders[chosen], n_bootstrap, seed)
+    runs = _pool(inverse[:, [selected]], average, anchors)[:, 0]
+    if not np.isfinite(runs).all():  # the anchors can consist of tied points only
+        raise _tied(orders[selected], inverse[:, selected])
+    weights = neighbourhood_resamples(table, orders[selected], n_bootstrap, seed)
+    # The resamples are distributed evenly over the runs, each with its own anchors.
     resampled = _pool(inverse, average, weights * np.resize(anchors, weights.shape))
     ends = [
         percentile_interval(each, column, level, interpolate=False)
@@ -127,14 +130,15 @@ def mle(
         stable=(flat.low, flat.high) if flat and flat.is_stable else None,
     )
     with np.errstate(divide="ignore"):
-        pointwise = 1 / inverse[:, chosen]
+        pointwise = 1 / inverse[:, selected]
     return Dimension(
         value=value,
-        interval=(min(curve.low[chosen], value), max(curve.high[chosen], value)),
+        # Runs use only their anchors, so their mean can lie outside the interval of all points.
+        interval=(min(curve.low[selected], value), max(curve.high[selected], value)),
         level=level,
         estimator="mle",
         variant=f"{normaliser}, {average} mean",
-        k=orders[chosen],
+        k=orders[selected],
         **table.counts,
         pointwise=tuple(pointwise.tolist()),
         curve=curve,
@@ -146,8 +150,8 @@ def mle(
 def inverse_estimates(
     table: NeighbourTable, orders: Sequence[int], normaliser: str
 ) -> Float[np.ndarray, "point order"]:
-    """1/d(x) around every point for every k of ``orders``, from running sums of log T_j."""
-    # Relative to the first neighbour: where all are equally far, every logarithm is 0 without rounding.
+    """Return 1/d(x) around every point for every k of ``orders``, from running sums of log T_j."""
+    # Divide by the first distance, so that the logarithms of equal distances are exactly 0.
     logs = np.log(table.distances[:, : max(orders)] / table.distances[:, :1])
     sums = np.cumsum(logs, axis=1)
     k = np.asarray(orders)
@@ -160,14 +164,14 @@ def _pool(
     inverse: Float[np.ndarray, "point order"], average: str, weights: Float[np.ndarray, "resample point"]
 ) -> Float[np.ndarray, "resample order"]:
     total = weights.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):  # infinite estimates are refused by the caller
+    with np.errstate(divide="ignore", invalid="ignore"):  # the caller raises an error for infinite estimates
         if average == "harmonic":
             return total / (weights @ inverse)
         return weights @ (1 / inverse) / total
 
 
 def _anchors(n_points: int, share: float, n_runs: int, seed: int) -> Float[np.ndarray, "run point"]:
-    """1 for the points that each run looks around, 0 for the others."""
+    """Return 1 for the anchors of each run and 0 for other points."""
     n_anchors = max(1, int(share * n_points))
     ranks = generator(seed, "dimension", "anchors").random((n_runs, n_points)).argsort(axis=1).argsort(axis=1)
     return (ranks < n_anchors).astype(np.float64)
@@ -179,10 +183,10 @@ def _automatic_table(x: Samples) -> NeighbourTable:
         raise InputError(
             problem=(
                 Argument("k", "auto"),
-                f" needs at least {2 * MIN_K} neighbours to look for a stable range",
+                f" requires at least {2 * MIN_K} neighbours to search for a stable range",
             ),
             got=table.k,
-            remedy="give more samples, or a number for k",
+            remedy="pass more samples, or a number for k",
         )
     return table
 
@@ -191,12 +195,12 @@ def _tied(k: int, inverse: Float[np.ndarray, " point"]) -> InputError:
     return InputError(
         problem=(
             f"with k = {k}, {(inverse == 0).sum()} of {len(inverse)} points have all their "
-            "neighbours at the same distance, which fits an infinite dimension"
+            "neighbours at the same distance, so the estimate is infinite"
         ),
         remedy=(
-            "is x a grid? Take ",
+            "if x is a grid, use ",
             Argument("average", "harmonic"),
-            ", more neighbours, or add a little noise",
+            " or more neighbours, or add a little noise",
         ),
     )
 

@@ -1,14 +1,14 @@
-"""Metrics: how well a representation separates and keeps the factors. Functions of arrays, each giving a Score.
+"""Metrics of disentanglement and information. Each metric is a function of arrays that returns a Score.
 
-A metric is called with the arrays it declares in ``needs``, then options by keyword:
+A metric is called with the arrays that it declares in ``needs``, then options as keywords:
 
 * ``needs=("codes", "factors")``: ``metric(codes, factors, …)``;
-* ``needs=("codes",)``: ``metric(codes, …)``; no factors are known;
+* ``needs=("codes",)``: ``metric(codes, …)``, without factors;
 * ``needs=("models",)``: ``metric([codes, codes, …], …)``, one array per model, of the same samples.
 
-What else it can use is in ``uses``: ``variance``, posterior variances, and ``types`` of latents. Every metric takes
-``seed``. ``metric.of(table)`` scores a :class:`~polariscope.analysis.code_table.Table` that was prepared
-before: it keeps what several metrics need and never changes a score.
+Optional arguments are listed in ``uses``: ``variance`` (posterior variances) and ``types`` of latents. Every metric has
+the argument ``seed``. ``metric.of(table)`` scores a prepared :class:`~polariscope.analysis.code_table.Table`, which
+caches results that several metrics share. Scores are the same with and without it.
 """
 
 from __future__ import annotations
@@ -34,48 +34,49 @@ if TYPE_CHECKING:
     from polariscope.analysis.metrics.support.arguments import Metric
 
 INVARIANCES = ("order", "shift", "scale", "sign", "monotone", "rotation")
-"""What ``invariant_to`` can name: changes of the codes that leave the default variant as it is. They are the order of
-the latents; a shift, a positive factor, a flipped sign or an increasing map of each latent; a rotation of all."""
+"""Values of ``invariant_to``: changes of the codes that do not change the default variant. They are the order of the
+latents; a shift, a positive factor, a flipped sign or an increasing map of each latent; and a rotation of all
+latents."""
 
 Evidence = Literal["information", "importance", "accuracy"]
-"""What a page can draw of a metric."""
+"""Evidence of a metric that a page can draw."""
 
 Coverage = Literal["all", "in-use"]
 """Latents that scores cover: all of them, or those in use."""
 
 SCORE_AGAIN = "score the model again"
-"""What to do about a stored score that cannot be read."""
+"""Remedy for a stored score that cannot be read."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Score(AbstractRecord):
-    """One number about a representation, and the evidence behind it."""
+    """Score of a representation by one metric, with the evidence."""
 
     value: float
     interval: tuple[float, float] | None
-    """95 %, by resampling the samples; None where the metric's docstring says why."""
+    """95 % interval from resampling the samples; None for the reasons in the metric's docstring."""
     chance: float | None
-    """What codes that know nothing of the factors get: measured on shuffled rows, or known."""
+    """Score of codes without information about the factors, from shuffled rows or from a formula."""
     bounds: tuple[float, float]
     higher_is_better: bool
     variant: str
     per_factor: Float[np.ndarray, " factor"] | None = None
     per_latent: Float[np.ndarray, " latent"] | None = None
     matrix: Float[np.ndarray, "_ _"] | None = None
-    """(latent, factor) unless the metric's docstring says otherwise."""
+    """Shape (latent, factor) unless the metric's docstring defines another one."""
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    """What was assumed, and where the number should be read with care."""
+    """Assumptions and limits of the score."""
     metric: str = ""
     """Name of the metric."""
     options: dict[str, object] = dataclasses.field(default_factory=dict)
-    """Options that were not the defaults, beside the variant."""
+    """Options other than the defaults, without the variant."""
     summary: str = ""
-    """What the metric says, in a line. It is kept with the score, so a page need not open the metric."""
+    """Description of the metric in a line, stored with the score, so pages do not import the metric."""
     needs: tuple[str, ...] = ()
-    """The arrays the metric is called with."""
+    """Arrays that the metric is called with."""
     evidence: Evidence | None = None
-    """What a page can draw of it; see :func:`metric`."""
+    """Evidence that a page can draw; see :func:`metric`."""
 
     @classmethod
     def of(
@@ -89,7 +90,7 @@ class Score(AbstractRecord):
         bounds: tuple[float | int, float | int] | None = None,
         **evidence: Any,
     ) -> Score:
-        """The score of a registered metric: direction, and bounds unless given, are those it declared."""
+        """Return the score of a registered metric, with the direction and bounds that it declares unless passed."""
         traits = family.traits(metric)
         low, high = bounds or traits["bounds"]
         score = cls(
@@ -110,24 +111,24 @@ class Score(AbstractRecord):
         return score
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a table with one row, which :meth:`Scores.to_frame` has for each score."""
+        """Return a table with one row, with the columns of :meth:`Scores.to_frame`."""
         return _scores_frame({self.metric: self})
 
     @classmethod
     def from_dict(cls, stored: object) -> Score:
-        """What :meth:`to_dict` wrote; anything else is refused. Details come back as JSON has them."""
+        """Return the score that :meth:`to_dict` wrote; other values raise an error. Details are JSON values."""
         score = from_plain(cls, stored, SCORE_AGAIN)
         if not family.has(score.metric):
             raise not_stored(cls, str(unknown("metric", score.metric, family)).rstrip("."), SCORE_AGAIN)
         return score.described()
 
     def described(self) -> Score:
-        """The same with what the metric says of itself, which older files do not have."""
+        """Return the score with the description of its metric, which older files lack."""
         return self if self.summary else dataclasses.replace(self, **_about(self.metric))
 
     @property
     def way(self) -> str:
-        """The variant, and the options that were not the defaults, in words."""
+        """Variant, and options other than the defaults, as text."""
         return ", ".join([self.variant, *(f"{name} {show(value)}" for name, value in self.options.items())])
 
     def __str__(self) -> str:
@@ -164,35 +165,35 @@ def _scores_frame(scores: Mapping[str, Score]) -> pandas.DataFrame:
 
 
 def _about(metric: str) -> dict[str, Any]:
-    """What a score keeps of its metric; opens the metric's file."""
+    """Return the traits of a metric that are stored with its score; imports the metric."""
     traits = family.traits(metric)
     return {"summary": family.summary(metric), "needs": traits["needs"], "evidence": traits["evidence"]}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scores(AbstractRecord):
-    """The scores of one representation by name: ``scores["mig"].value``; the names are those asked for."""
+    """Scores of one representation, by name of the metric as requested: ``scores["mig"].value``."""
 
     scores: dict[str, Score]
     not_applicable: dict[str, str]
-    """Metrics that were asked for and do not apply, with the reason."""
+    """Requested metrics that do not apply, with the reason."""
     source: str
-    """Which representation was scored."""
+    """Representation that was scored: "mean" or "sampled"."""
     n_samples: int
     n_latents: int
     factor_names: tuple[str, ...]
-    """Of the factors that were used."""
+    """Names of the factors used."""
     seed: int
     notes: tuple[str, ...] = ()
     factor_kinds: tuple[str, ...] = ()
-    """Of the factors that were used."""
+    """Kinds of the factors used."""
     fingerprint: str = ""
-    """Hash of the arrays that were scored: the codes, and variances, factors and prior where there are any."""
+    """Hash of the arrays that were scored: codes, and variances, factors and prior if available."""
     version: str = __version__
     latents: Coverage = "all"
-    """Which latents the scores cover. Rows of matrices and ``per_latent`` follow :attr:`covered`."""
+    """Latents that the scores cover. Rows of matrices and ``per_latent`` are in the order of :attr:`covered`."""
     in_use: tuple[int, ...] | None = None
-    """Latents in use, in the model's numbering; None if not known: codes without variances, scores of 0.2.0."""
+    """Latents in use, in the model's numbering; None if unknown (codes without variances, scores of 0.2.0)."""
 
     @property
     def covered(self) -> tuple[int, ...]:
@@ -201,7 +202,7 @@ class Scores(AbstractRecord):
 
     @property
     def coverage(self) -> str:
-        """Latents that the scores cover, in words."""
+        """Description of the latents that the scores cover."""
         if self.latents == "all":
             return f"all {self.n_latents} latents" if self.n_latents > 1 else "its only latent"
         if not self.covered:
@@ -222,9 +223,9 @@ class Scores(AbstractRecord):
 
     @classmethod
     def from_dict(cls, stored: object) -> Scores:
-        """What :meth:`to_dict` wrote, with whatever a file keeps beside it; anything else is refused."""
+        """Return the scores that :meth:`to_dict` wrote; additional keys are ignored, other values raise an error."""
         if isinstance(stored, Mapping):
-            stored = {"version": "", **stored}  # before it was kept, it was another one
+            stored = {"version": "", **stored}  # older files lack it, and "" never equals the current version
         restored = from_plain(cls, stored, SCORE_AGAIN, with_others=True)
         for word, score in restored.scores.items():
             if word.partition(":")[0] != score.metric or not family.has(score.metric):
@@ -234,19 +235,19 @@ class Scores(AbstractRecord):
         return dataclasses.replace(restored, scores=scores)
 
     def holds(self, word: str) -> bool:
-        """Whether a metric was asked for, whether or not it applies."""
+        """Return True if a metric was requested, even if it does not apply."""
         return word in self.scores or word in self.not_applicable
 
-    def only(self, words: Sequence[str]) -> Scores:
-        """The same without the metrics that are not asked for."""
+    def only(self, metrics: Sequence[str]) -> Scores:
+        """Return the scores of these metrics only."""
         return dataclasses.replace(
             self,
-            scores={word: self.scores[word] for word in words if word in self.scores},
-            not_applicable={w: self.not_applicable[w] for w in words if w in self.not_applicable},
+            scores={name: self.scores[name] for name in metrics if name in self.scores},
+            not_applicable={n: self.not_applicable[n] for n in metrics if n in self.not_applicable},
         )
 
     def grouped_notes(self) -> list[tuple[tuple[str, ...], str]]:
-        """Every note once, behind the names of the scores that share it; none for one about all of them."""
+        """Return every note once, with the names of the scores that share it; no names for notes about all scores."""
         metrics_by_note: dict[str, list[str]] = {}
         for word, score in self.scores.items():
             for note in score.notes:
@@ -257,7 +258,7 @@ class Scores(AbstractRecord):
         ]
 
     def differences(self, other: Scores) -> list[str]:
-        """Settings in which another set of scores differs from this one, in words; none when both can be joined."""
+        """Describe the settings in which other scores differ from these; empty if both can be joined."""
         settings = (
             *("version", "source", "latents", "seed", "n_samples", "n_latents"),
             *("factor_names", "factor_kinds"),
@@ -271,7 +272,7 @@ class Scores(AbstractRecord):
         return differences or (["other codes or factors"] if self.fingerprint != other.fingerprint else [])
 
     def joined(self, earlier: Scores) -> Scores:
-        """These scores and those of an earlier call with the same settings, which has to be so."""
+        """Return these scores together with those of an earlier call, which must have the same settings."""
         changed = self.differences(earlier)
         if changed:
             raise InputError("earlier", f"have the same settings, but differs: {'; '.join(changed)}")
@@ -308,18 +309,18 @@ def metric(
 ) -> Callable[[Callable[..., Score]], Metric]:
     """Register a function of a prepared table as a metric, which is called with arrays.
 
-    :param name: what it is listed as.
-    :param bounds: least and largest value.
-    :param higher_is_better: whether more is better.
-    :param needs: the arrays it is called with: codes, codes and factors, or models.
-    :param invariant_to: which of :data:`INVARIANCES` leave the default variant as it is.
-    :param uses: (default none) what it can be given besides: variance, types.
-    :param posterior_variants: (default none) variants that are defined by posterior means and variances, so they say
-        nothing of sampled codes.
-    :param standard_prior: (default False) whether it compares posteriors with the prior N(0, I).
-    :param evidence: (default None) what a page can draw of it: ``information``, its matrix in nats with
-        ``factor_entropies`` in the details; ``importance``, its matrix of shares whose columns sum to 1; ``accuracy``,
-        by training samples and by types of latents, in the details.
+    :param name: name of the metric in the family.
+    :param bounds: smallest and largest value.
+    :param higher_is_better: True if larger values are better.
+    :param needs: arrays that it is called with: codes, codes and factors, or models.
+    :param invariant_to: members of :data:`INVARIANCES` that do not change the default variant.
+    :param uses: (default none) optional arguments: variance, types.
+    :param posterior_variants: (default none) variants that are defined by posterior means and variances, so they do not
+        apply to sampled codes.
+    :param standard_prior: (default False) True if it compares posteriors with the prior N(0, I).
+    :param evidence: (default None) evidence that a page can draw: ``information``, the matrix in nats with
+        ``factor_entropies`` in the details; ``importance``, the matrix of shares whose columns sum to 1; ``accuracy``,
+        by number of training samples and by types of latents, in the details.
     """
     traits = {
         "bounds": bounds,

@@ -28,7 +28,7 @@ Rule = Literal[
     "mixture",
 ]
 FROM_THE_MEAN = ("active-units", "std-of-mean", "std-pruning")
-"""Criteria that do not look at the posterior's variance."""
+"""Criteria that do not use the posterior's variance."""
 
 
 @metric(
@@ -47,26 +47,26 @@ def active_units(
     variant: Rule = "active-units",
     threshold: Annotated[float, Ge(0)] | None = None,
 ) -> Score:
-    r"""How many latents say something of the input.
+    r"""Number of latents that carry information about the input.
 
     .. math:: \mathrm{AU} = \# \{ j : \mathrm{Var}_x[\mu_j(x)] > 0.01 \}
 
-    ``codes`` are the posterior means. Between 0 and the number of latents; it says nothing of what they code. Beside
-    this rule, ``active-units``, the variants are those of :mod:`polariscope.analysis.regime.criteria`:
-    ``std-of-mean`` and ``std-pruning``; and, with ``variance`` and a standard normal prior, ``mean-variance``,
-    ``kl-tail``, ``kl-threshold``, ``kl-udr`` and ``mixture``. ``threshold`` replaces the source's value. The interval
-    holds 95 % of the counts in resamples; a count has no chance level. ``per_latent`` is 1 for latents in use.
+    ``codes`` are the posterior means. The score lies between 0 and the number of latents and does not depend on which
+    factors they encode. Besides this rule, ``active-units``, the variants are those of
+    :mod:`polariscope.analysis.regime.criteria`: ``std-of-mean`` and ``std-pruning``; and, with ``variance`` and a
+    standard normal prior, ``mean-variance``, ``kl-tail``, ``kl-threshold``, ``kl-udr`` and ``mixture``. ``threshold``
+    replaces the source's value. The interval contains 95 % of the counts in resamples; a count has no chance level.
+    ``per_latent`` is 1 for latents in use.
 
     Reference: Burda et al., Importance Weighted Autoencoders (burda2016), §5.1.1;
     the other rules are in :mod:`polariscope.analysis.regime.criteria`.
 
-    :param variant: (default "active-units") the rule that says which latents are in use.
-    :param threshold: (default: the source's) value with which the rule compares.
+    :param variant: (default "active-units") rule that defines latents in use.
+    :param threshold: (default: the source's) threshold of the rule.
 
     >>> active_units(np.array([[1.0, 0.01], [-1.0, -0.01]])).value
     1.0
     """
-    # Rules about the mean do not look at the variance.
     variances = np.ones_like(table.codes) if variant in FROM_THE_MEAN else table.variance
     posterior = relative_posterior(Representation(table.codes, variances, table.codes))
     criterion = CRITERIA[variant]
@@ -88,6 +88,6 @@ def active_units(
 
 
 def _at(posterior: RelativePosterior, rows: Int[np.ndarray, " row"]) -> RelativePosterior:
-    """The posteriors of these samples."""
+    """Return the posteriors of these samples."""
     table = {name: value for name, value in vars(posterior).items() if isinstance(value, np.ndarray)}
     return dataclasses.replace(posterior, **{name: value[rows] for name, value in table.items()})

@@ -1,4 +1,4 @@
-"""β-VAE metric: can a linear classifier tell from distances which factor two samples share?"""
+"""β-VAE metric: prediction of the factor that two samples share, from distances between their codes."""
 
 from __future__ import annotations
 
@@ -40,35 +40,34 @@ def beta_vae(
     n_train: Annotated[int, Ge(1)] = 10_000,
     n_test: Annotated[int, Ge(1)] = 5_000,
 ) -> Score:
-    r"""How surely a linear classifier tells which factor was held fixed, from mean distances between codes.
+    r"""Accuracy of a linear classifier that predicts which factor was fixed, from mean distances between codes.
 
-    A feature: fix factor k, draw L pairs of different samples, the two of a pair sharing the value of factor k,
-    and average the distances of their codes latent by latent,
+    To compute a feature, fix factor k, draw L pairs of different samples that share the value of factor k, and average
+    the distances of their codes for each latent,
 
     .. math:: f_j = \frac1L \sum_{l=1}^{L} |z_{lj} - z'_{lj}|
 
-    Multinomial logistic regression learns k from ``n_train`` features; the score is its accuracy on ``n_test``.
+    Multinomial logistic regression is trained to predict k on ``n_train`` features; the score is its accuracy on
+    ``n_test`` others.
 
-    1 when each factor leaves its own trace in the distances, which needs no latent per factor: two factors mixed
-    into two latents in different ways can still be told apart, so the metric saturates early. 1/K, with K
-    factors, is chance, and what constant codes get up to the luck of the draw. A single factor would be right
-    every time and is refused, like a factor with one value.
+    It is 1 if the distances identify the fixed factor. That does not require a latent per factor: two factors mixed
+    into two latents in different ways can still be distinguished, so the metric saturates early. Chance is 1/K with K
+    factors, also for constant codes, up to sampling noise. A single factor would always be predicted correctly and
+    raises an error, and so does a factor with one value.
 
-    ``standardised`` divides every feature by its standard deviation first, so the penalty (C = 1) treats
-    latents of any scale alike; ``raw`` does not, as in the code of locatello2019. ``matrix`` holds the mean
-    distance with each factor fixed over the mean distance in all features: a small number is a latent that
-    stands still with the factor. The interval is the spread of the score over halves of the samples, the chance level
-    that of shuffled codes (at most
-    3 000 features each).
+    ``standardised`` first divides every feature by its standard deviation, so the penalty (C = 1) does not depend on
+    the scale of the latents; ``raw`` does not, as in the code of locatello2019. ``matrix`` contains the mean distance
+    with each factor fixed, divided by the mean distance in all features: it is small for a latent that is constant if
+    the factor is fixed. The interval is the spread of the score over halves of the samples, the chance level that of
+    shuffled codes (at most 3 000 features each).
 
-    Reference: Higgins et al., β-VAE (higgins2017); numbers as in Locatello et
-    al. (locatello2019). Ours: pairs come from the encoded table, values fixed as often as
-    they occur, and a sample is never paired with itself.
+    Reference: Higgins et al., β-VAE (higgins2017); numbers as in Locatello et al. (locatello2019). Ours: pairs are
+    drawn from the encoded table, values are fixed as often as they occur, and a sample is never paired with itself.
 
-    :param variant: (default "standardised") features divided by their standard deviation, or as they are.
-    :param batch_size: (default 64) pairs behind each feature.
-    :param n_train: (default 10,000) features the classifier learns from.
-    :param n_test: (default 5,000) features it is asked about.
+    :param variant: (default "standardised") features divided by their standard deviation, or "raw".
+    :param batch_size: (default 64) number of pairs for each feature.
+    :param n_train: (default 10,000) number of features to train the classifier on.
+    :param n_test: (default 5,000) number of features to test it on.
 
     >>> factors = np.stack(np.meshgrid(np.arange(4), np.arange(5)), axis=-1).reshape(-1, 2).repeat(10, axis=0)
     >>> beta_vae(factors.astype(float), factors, n_train=500, n_test=500).value
@@ -113,12 +112,13 @@ def distances(
     batch_size: int,
     draw: np.random.Generator,
 ) -> Float[np.ndarray, "batch latent"]:
-    """Mean distance of the codes of ``batch_size`` pairs that share the value of each batch's factor."""
+    """Return the mean distance of the codes of ``batch_size`` pairs that share the value of each batch's factor."""
     features = np.empty((len(factor), z.shape[1]))
     for block in blocks(len(factor), batch_size, z.shape[1]):
         repeated = np.broadcast_to(factor[block, None], (len(factor[block]), batch_size))
         first, second = groups.pairs(repeated, draw)
         gap = z[first]
+        # In place, because the gathered codes are the largest arrays.
         gap -= z[second]
         features[block] = np.abs(gap, out=gap).mean(axis=1)
     return features
@@ -130,7 +130,7 @@ def _correct(
     n_train: int,
     standardise: bool,
 ) -> Bool[np.ndarray, " test"]:
-    """Whether logistic regression on the first ``n_train`` features names the factor of each of the others."""
+    """Return True for each remaining feature whose factor logistic regression on the first ``n_train`` predicts."""
     if standardise:
         spread = features[:n_train].std(axis=0)
         features = (features - features[:n_train].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -142,7 +142,7 @@ def _correct(
 def _relative(
     features: Float[np.ndarray, "batch latent"], factor: Int[np.ndarray, " batch"], n_factors: int
 ) -> Float[np.ndarray, "latent factor"]:
-    """Mean distance with each factor fixed over the mean of all; 1 for a latent that never varies."""
+    """Return the mean distance with each factor fixed, divided by the mean of all; 1 for a constant latent."""
     means = np.stack([mean_by(factor, column, n_factors) for column in features.T])
     overall = features.mean(axis=0)[:, None]
     return np.divide(means, overall, out=np.ones_like(means), where=overall > 0)

@@ -1,4 +1,4 @@
-"""DCI: disentanglement, completeness and informativeness from which latents a predictor uses."""
+"""DCI: disentanglement, completeness and informativeness, from the importance of latents to predictors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from polariscope.numerics.intervals import interval_from_halves
 
 Part = Literal["disentanglement", "completeness", "informativeness"]
 N_HALVES = 6
-"""Fewer than elsewhere, since each takes half as many trees as the value; Student's t allows for it."""
+"""Number of halves; few, because each requires half as many trees as the value. Student's t accounts for it."""
 
 
 @metric(
@@ -38,10 +38,10 @@ def dci(
     n_trees: Annotated[int, Ge(1)] = 100,
     part: Part = "disentanglement",
 ) -> Score:
-    r"""How far each latent serves one factor (the value), and each factor is served by one latent.
+    r"""Degree to which each latent predicts a single factor (the value), and a single latent predicts each factor.
 
-    R[j, k] is the share of latent j in predicting factor k; columns sum to 1. With P[j, ·] = R[j, ·] / Σ_k R[j, k]
-    and Q[·, k] = R[·, k] / Σ_j R[j, k],
+    R[j, k] is the importance of latent j for predicting factor k; columns sum to 1. With
+    P[j, ·] = R[j, ·] / Σ_k R[j, k] and Q[·, k] = R[·, k] / Σ_j R[j, k],
 
     .. math:: D = \sum_j \rho_j \Big(1 + \sum_k P_{jk} \log_K P_{jk}\Big), \qquad
               C = \sum_k \kappa_k \Big(1 + \sum_j Q_{jk} \log_J Q_{jk}\Big)
@@ -51,37 +51,37 @@ def dci(
     averaged over factors) are in ``details``. ``matrix`` is R, ``per_latent`` and ``per_factor`` the summands of D
     and C before weighting.
 
-    D = 1: the predictor uses no latent for two factors; C = 1: none of two latents for one factor; 0: all are used
-    alike. This is about what a fitted predictor used, not only about the codes: factors that depend on each other
-    predict each other, and trees also split on noise, so both cost codes that are the factors up to order,
-    sign and a little noise some of the 1. Nor does a flipped sign or another order of the latents leave trees exactly
-    as they were. Where any latent is used, a single latent has C = 1. With a single factor D would be 1,
-    and is refused; C and I are not (``part``). Codes that predict
-    nothing by any latent (constants) have D = C = 0, with a note. Trees cannot see duplicates: of two equal latents
-    the first is used.
+    D = 1 if each latent is used for at most one factor, and C = 1 if a single latent is used for each factor. Both are
+    0 if all latents are used equally. The scores depend on the fitted predictor, not only on the codes: dependent
+    factors predict each other, and trees also split on noise, so even codes that equal the factors up to order, sign
+    and a little noise score less than 1. Trees also change slightly with the sign and order of the latents. If there is
+    a single latent and it is used, C = 1. For a single factor D would always be 1, which raises an error; C and I are
+    defined (``part``). Codes that predict no factor (constants) have D = C = 0, with a note. Trees do not distinguish
+    duplicates: of two equal latents the first is used.
 
-    Variants: ``boosted`` (default), histogram gradient boosting by LightGBM with the settings of the published
-    numbers (100 trees of depth 3, rate 0.1) and 1023 bins, importance by gain; ``reference``, scikit-learn's exact
-    gradient boosting as in locatello2019, minutes with dSprites' factors; ``forest``, random forest; ``lasso``,
-    |weights| of a linear regression on the factors' numbers, strength by cross-validation, as in the original
-    paper. Gain is second-order in LightGBM, a reduction of squared residuals in scikit-learn, so scores shift
-    a little (``python benchmarks/metrics.py --dci --samples 3000`` shows both). They fall with the number of trees,
-    whose later splits are noise. A factor that no latent predicts still counts as a whole column of R and pulls D
-    down; a note names it.
+    The variants are ``boosted`` (default), histogram gradient boosting by LightGBM with the settings of the published
+    numbers (100 trees of depth 3, rate 0.1) and 1023 bins, with importance by gain; ``reference``, scikit-learn's exact
+    gradient boosting as in locatello2019, which takes minutes with dSprites' factors; ``forest``, random forest; and
+    ``lasso``, |weights| of a linear regression on the factors as numbers, with the strength selected by
+    cross-validation, as in the original paper. Gain is second-order in LightGBM and a reduction of squared residuals in
+    scikit-learn, so scores differ slightly (``python benchmarks/metrics.py --dci --samples 3000`` shows both). Scores
+    fall with the number of trees, because later splits are noise. A factor that no latent predicts still counts as a
+    whole column of R and lowers D; a note lists such factors.
 
-    The interval is the spread of D over 6 halves of the training samples, with half of the trees on 63 bins: they
-    spread as with all, or up to 1.5 times as much where D is small; where D is near 1, halves spread more than the
-    value does, and it is wide. The chance level is D of shuffled codes, with all trees on 63 bins: once, or for
-    ``lasso`` the mean of ten shufflings, since of noise it keeps no weight (D = 0) or a stray one (D = 1), so
-    codes that know nothing can score high. ``reference`` has neither, since both would take as long again.
+    The interval is the spread of D over 6 halves of the training samples, with half of the trees on 63 bins. Their
+    spread is that of all trees, or up to 1.5 times as large if D is small. If D is near 1, halves spread more than the
+    value does, so the interval is wide. The chance level is D of shuffled codes, with all trees on 63 bins: for one
+    shuffle, or for ``lasso`` the mean of ten. On noise the lasso selects no weight (D = 0) or a single one (D = 1), so
+    uninformative codes can score high. ``reference`` has neither interval nor chance level, because each would take as
+    long as the value.
 
     Reference: Eastwood & Williams, A Framework for the Quantitative Evaluation of Disentangled Representations
     (eastwood2018); boosted trees: Locatello et al.
-    (locatello2019). Ours: train and test are 2/3 and 1/3 of the samples at hand.
+    (locatello2019). Ours: training and test sets are 2/3 and 1/3 of the samples.
 
-    :param variant: (default "boosted") the predictor whose use of the latents is measured.
-    :param n_trees: (default 100) trees of each predictor; ``lasso`` has none.
-    :param part: (default "disentanglement") which of the three is the value, with its interval and chance.
+    :param variant: (default "boosted") predictor whose use of the latents is measured.
+    :param n_trees: (default 100) number of trees of each predictor; unused by ``lasso``.
+    :param part: (default "disentanglement") part that is the value, with its interval and chance level.
 
     >>> factors = np.random.default_rng(0).integers(3, size=(300, 2))
     >>> score = dci(factors.astype(float), factors)
@@ -91,23 +91,25 @@ def dci(
     if part == "disentanglement" and table.n_factors < 2:
         raise InputError(
             problem=(
-                "its disentanglement says whether a latent serves several factors, and there is a "
-                "single one: it would be 1 for any codes that help to predict it"
+                "disentanglement requires at least 2 factors: with a single one it would be 1 for any codes that "
+                "predict it"
             ),
             remedy="choose the part completeness or informativeness",
         )
     train, test = table.split()
     codes = table.standardised
     jobs = [Job(codes, train, test, n_trees)]
-    asked = test if part == "informativeness" else test[:1]
+    # Only informativeness requires predictions for all test samples.
+    tested = test if part == "informativeness" else test[:1]
     if variant != "reference":
         rounds = half_samples(train, table, "dci", N_HALVES)
         orders = table.permutations if variant == "lasso" else table.permutations[:1]
-        jobs += [Job(codes, rows, asked, max(1, n_trees // 2), QUICK_BINS) for rows in rounds]
-        jobs += [Job(codes[order], train, asked, n_trees, QUICK_BINS) for order in orders]
+        jobs += [Job(codes, rows, tested, max(1, n_trees // 2), QUICK_BINS) for rows in rounds]
+        jobs += [Job(codes[order], train, tested, n_trees, QUICK_BINS) for order in orders]
     fitted, *others = importances(table, jobs, variant)
     _, per_latent = disentanglement(fitted.matrix)
     _, per_factor = disentanglement(fitted.matrix.T)
+    # R² of a poor predictor is negative.
     value = min(max(_part(fitted, part), 0.0), 1.0)
     scores = [_part(other, part) for other in others]
     interval = interval_from_halves(value, scores[:N_HALVES])
@@ -131,8 +133,8 @@ def dci(
 
 
 def _unpredicted(table: Table, fitted: Importance, n_test: int) -> list[str]:
-    """Factors that the codes predict no better than a constant does, though latents are used."""
-    # Within two standard errors of a share near one half, the widest there is.
+    """Return a note about factors that are predicted no better than by a constant, although latents are used."""
+    # Two standard errors of a share near one half, the largest possible.
     poor = fitted.informativeness <= fitted.baseline + n_test**-0.5
     poor &= fitted.matrix.any(axis=0)
     names = [repr(name) for name, is_poor in zip(table.factor_names, poor, strict=True) if is_poor]
@@ -147,9 +149,9 @@ def _unpredicted(table: Table, fitted: Importance, n_test: int) -> list[str]:
 def disentanglement(
     matrix: Float[np.ndarray, "latent factor"],
 ) -> tuple[float, Float[np.ndarray, " latent"]]:
-    r"""Weighted mean over rows of 1 − H(P_j)/log K, and its terms; of the transpose, it is the completeness.
+    r"""Return the weighted mean over rows of 1 − H(P_j)/log K, and its terms; for the transpose, the completeness.
 
-    Rows of zeros have the term 0 and no weight; one column has nothing to share with: 1.
+    Rows of zeros have the term 0 and no weight. With a single column the term is 1.
 
     >>> disentanglement(np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 0.5]]))[0]
     1.0
@@ -158,7 +160,7 @@ def disentanglement(
     used, n_columns = mass > 0, matrix.shape[1]
     terms = np.zeros(len(matrix))
     terms[used] = 1.0 if n_columns == 1 else 1 - entropy(matrix[used] / mass[used, None]) / np.log(n_columns)
-    terms = np.clip(terms, 0.0, 1.0)  # an even row comes out at −1e-16
+    terms = np.clip(terms, 0.0, 1.0)  # rounding gives −1e-16 for a uniform row
     return (float(mass @ terms / mass.sum()) if mass.sum() > 0 else 0.0), terms
 
 
@@ -173,5 +175,5 @@ def _notes(table: Table, matrix: Float[np.ndarray, "latent factor"], part: Part)
     notes = [f"The value is the {part}; {others} are in the details."]
     unused = [name for name, column in zip(table.factor_names, matrix.T, strict=True) if not column.any()]
     if unused:
-        notes.append(f"No latent helps to predict {', '.join(unused)}: these count for nothing in D and C.")
+        notes.append(f"No latent helps to predict {', '.join(unused)}, so D and C ignore these factors.")
     return [*notes, *table.grid_notes]

@@ -1,4 +1,4 @@
-"""Explicitness: can a linear classifier read each factor off the codes?"""
+"""Explicitness: accuracy of linear classifiers that predict the factors from the codes."""
 
 from __future__ import annotations
 
@@ -28,25 +28,24 @@ def explicitness(
     *,
     variant: Literal["auc", "normalised"] = "auc",
 ) -> Score:
-    r"""How well logistic regression tells each class of each factor from the rest.
+    r"""Area under the ROC curve of logistic regressions of each class of each factor against the rest.
 
     .. math:: \mathrm{E} = \frac1K \sum_k \frac{1}{|C_k|} \sum_{c \in C_k} \mathrm{AUC}_{kc}
 
-    with AUC the area under the curve of true against false positives, on the third of the samples that the
-    classifiers were not trained on: the probability that a sample of the class is ranked above one of the rest. 1
-    when every class is linearly separable from the rest; ½ when the codes say nothing. It does not ask which latents
-    say it. ``auc``, the default, is this mean; ``normalised`` is 2 AUC − 1, which is 0 by
-    chance, and values below it are cut off at 0. A linear classifier cannot single out the middle of an ordered
-    factor.
+    with AUC the area under the curve of true against false positives, on the third of the samples that is held out. It
+    is the probability that a sample of the class is ranked above one of the rest. The score is 1 if every class is
+    linearly separable from the rest, and ½ if the codes carry no information. It does not depend on which latents carry
+    the information. ``auc``, the default, is this mean; ``normalised`` is 2 AUC − 1, which is 0 by chance, with
+    negative values set to 0. A linear classifier cannot separate the middle classes of an ordered factor.
 
-    Classes are weighted by 1/frequency; codes are standardised (the paper takes them as they are), so the
-    penalty, C = 1, does not depend on their scale. A class that is not in both parts of the split is left out. The
-    interval is that of the test samples, given the classifiers: their variance by the delta method, in Wilson's
-    interval for as many answers as :func:`worth` says, so it is no point where every pair is ranked right.
+    Classes are weighted by 1/frequency. Codes are standardised (the paper does not standardise), so the penalty, C = 1,
+    does not depend on their scale. A class that is missing from a part of the split is left out. The interval covers
+    the draw of the test samples for fixed classifiers. It is Wilson's, with the variance of the delta method and the
+    number of answers of :func:`worth`, so it has a positive width even if every pair is ranked correctly.
 
     Reference: Ridgeway & Mozer, Learning Deep Disentangled Embeddings with the F-Statistic Loss (ridgeway2018).
 
-    :param variant: (default "auc") the mean area itself, or stretched so that chance is 0.
+    :param variant: (default "auc") mean area, or "normalised", rescaled so that chance is 0.
 
     >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 9)
     >>> explicitness(factors.astype(float), factors).value
@@ -77,7 +76,8 @@ def explicitness(
 def _areas(
     table: Table,
 ) -> tuple[Float[np.ndarray, " factor"], Float[np.ndarray, "test factor"], float, int]:
-    """AUC of each factor, each test sample's influence on it, answers they are worth, classes that were left out."""
+    """Return the AUC of each factor, the influence of each test sample, the effective number of answers, and the
+    number of classes left out."""
     train, test = table.split()
     x = table.standardised
     areas, influences, answers, left_out = [], [], [], 0
@@ -89,13 +89,13 @@ def _areas(
         if not both.any() or truth[train].all() or truth[test].all():
             raise InputError(
                 problem=(
-                    f"factor {name!r} has no class to tell from the rest in both parts of the split ({len(train)} "
+                    f"factor {name!r} has no two classes that occur in both parts of the split ({len(train)} "
                     f"and {len(test)} samples)"
                 ),
                 remedy="draw more samples",
             )
         weights = logistic_regressions(x[train], truth[train])
-        decisions = x[test] @ weights[:-1]  # the intercept would leave their order as it is
+        decisions = x[test] @ weights[:-1]  # the intercept does not change their order
         of_fold = [area_under_curve(*pair) for pair in zip(decisions.T, truth[test].T, strict=True)]
         areas.append(math.fsum(area for area, _ in of_fold) / len(of_fold))
         influences.append(np.mean([influence for _, influence in of_fold], axis=0))
@@ -104,14 +104,14 @@ def _areas(
 
 
 def worth(n_positive: Int[np.ndarray, " label"], n: int) -> float:
-    r"""Number of right or wrong answers that would tell the mean AUC of these classes as well, where it is near 1.
+    r"""Return the number of binary answers that would estimate a mean AUC near 1 with the same precision.
 
-    Of m positives and n − m negatives, Hanley and McNeil's variance of the area A tends to
+    For m positives and n − m negatives, Hanley and McNeil's variance of the area A tends to
 
     .. math:: A (1 - A) \frac{n + 2}{4 m (n - m)} \quad (A \to 1)
 
-    so a class is worth 4m(n − m)/(n + 2) answers, about n when halved and 4m when rare. The mean of C classes
-    is worth C/2 times their harmonic mean, two classes being one comparison, and n at most.
+    so a class is worth 4m(n − m)/(n + 2) answers: about n if it has half of the samples, and 4m if it is rare. The mean
+    of C classes is worth C/2 times their harmonic mean, because two classes are one comparison, and at most n.
 
     Reference: Hanley & McNeil, The Meaning and Use of the Area under a ROC Curve
     (hanley1982).
@@ -126,7 +126,7 @@ def worth(n_positive: Int[np.ndarray, " label"], n: int) -> float:
 def logistic_regressions(
     x: Float[np.ndarray, "train latent"], truth: Bool[np.ndarray, "train problem"]
 ) -> Float[np.ndarray, "latent+1 problem"]:
-    """Weights and intercept of logistic regression for each column of truths, both answers weighted alike."""
+    """Return the weights and intercept of logistic regression for each column of ``truth``, with balanced classes."""
     n, positive = len(truth), truth.sum(axis=0)
     cost = n / (2 * np.where(truth, positive, n - positive))
     return binary_classifiers(x, np.where(truth, 1.0, -1.0), cost, "logistic", intercept_penalty=0.0)
@@ -135,10 +135,10 @@ def logistic_regressions(
 def area_under_curve(
     decisions: Float[np.ndarray, " test"], truth: Bool[np.ndarray, " test"]
 ) -> tuple[float, Float[np.ndarray, " test"]]:
-    r"""P(decision of a positive > that of a negative), ties counting ½, and the influence of each sample on it.
+    r"""Return P(decision of a positive > that of a negative), with ties counted as ½, and the influence of each sample.
 
-    From ranks; the influence of a positive is (share of negatives below it − AUC) / share of positives, that of a
-    negative likewise, so the variance of the area is the mean square of the influences over n.
+    It is computed from ranks. The influence of a positive is (share of negatives below it − AUC) / share of positives,
+    and likewise for a negative, so the variance of the area is the mean square of the influences divided by n.
 
     >>> area_under_curve(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))[0]
     0.75

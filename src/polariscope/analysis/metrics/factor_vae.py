@@ -1,4 +1,4 @@
-"""FactorVAE metric: does one latent stand still when one factor does?"""
+"""FactorVAE metric: prediction of the fixed factor from the latent with the smallest variance."""
 
 from __future__ import annotations
 
@@ -40,37 +40,36 @@ def factor_vae(
     n_test: Annotated[int, Ge(1)] = 5_000,
     threshold: Annotated[float, Ge(0)] = 0.05,
 ) -> Score:
-    r"""How surely the latent that varies least tells which factor was held fixed.
+    r"""Accuracy of predicting which factor was fixed, from the latent that varies least.
 
-    A vote: fix factor k at a value, draw L samples that have it, and find the latent whose variance among them
-    is smallest beside its variance over all samples,
+    To compute a vote, fix factor k at a value, draw L samples with this value, and find the latent with the smallest
+    variance among them relative to its variance over all samples,
 
     .. math:: d = \arg\min_j \mathrm{Var}_{\text{batch}}(z_j) / \mathrm{Var}(z_j)
 
-    V[d, k] counts the votes of ``n_train`` batches. The classifier says argmax_k V[d, k], and the score is its
+    V[d, k] counts the votes of ``n_train`` batches. The classifier predicts argmax_k V[d, k], and the score is its
     accuracy on ``n_test`` further votes (``held-out``), or on the same ones (``in-sample``).
 
-    1: every factor has a latent of its own (or several; an unused latent costs nothing). 1/K, with K factors, is
-    chance; a little more when codes know nothing, since each latent's majority is taken; a single factor would be
-    right every time and is refused. Latents with a standard deviation below ``threshold`` over all samples are
-    pruned, as is a constant one: their ratio of two small variances is noise. When none is left there is no vote, and
-    the score is 0. A factor with one value is refused: nothing stands still with it, so it would cap the score at
-    (K − 1)/K.
+    It is 1 if every factor has a latent of its own, or several; unused latents do not lower it. Chance is 1/K with K
+    factors, and slightly more for uninformative codes, because the majority vote of each latent is used. A single
+    factor would always be predicted correctly and raises an error. Latents that are constant, or whose standard
+    deviation over all samples is below ``threshold``, are pruned, because their ratio of two small variances is noise.
+    If none is left, there is no vote and the score is 0. A factor with one value raises an error: no latent can respond
+    to it, which would limit the score to (K − 1)/K.
 
-    ``matrix`` holds each factor's share of votes for each latent, ``details`` the pruned latents. The interval
-    is the spread of the score over halves of the samples, in-sample on at most 2 000 votes each.
+    ``matrix`` contains each factor's share of votes for each latent, ``details`` the pruned latents. The interval is
+    the spread of the score over halves of the samples, in-sample on at most 2 000 votes each.
 
-    Reference: Kim & Mnih, Disentangling by Factorising (kim2018); held-out votes
-    and numbers as in Locatello et al. (locatello2019), in-sample as mathieu2019 (there
-    ``batch_size=1000, n_train=20_000``). Ours: batches come from the encoded table, values fixed as often as
-    they occur; the threshold prunes by default (0 keeps all latents that vary); the number of latents used is
-    counted, not taken from the length of the mask.
+    Reference: Kim & Mnih, Disentangling by Factorising (kim2018); held-out votes and numbers as in Locatello et al.
+    (locatello2019), in-sample as mathieu2019 (there ``batch_size=1000, n_train=20_000``). Ours: batches are drawn from
+    the encoded table, and values are fixed as often as they occur; the threshold prunes by default (0 uses all latents
+    that vary); the number of latents used is counted instead of taken from the length of the mask.
 
-    :param variant: (default "held-out") accuracy on further votes, or on those it was learnt from.
-    :param batch_size: (default 64) samples behind each vote.
-    :param n_train: (default 10,000) votes the classifier is learnt from.
-    :param n_test: (default 5,000) votes it is asked about; unused in-sample.
-    :param threshold: (default 0.05) standard deviation below which a latent is pruned; 0 keeps all that vary.
+    :param variant: (default "held-out") accuracy on further votes, or on the training votes ("in-sample").
+    :param batch_size: (default 64) number of samples for each vote.
+    :param n_train: (default 10,000) number of votes to train the classifier on.
+    :param n_test: (default 5,000) number of votes to test it on; unused in-sample.
+    :param threshold: (default 0.05) standard deviation below which a latent is pruned; 0 uses all that vary.
 
     >>> factors = np.stack(np.meshgrid(np.arange(4), np.arange(5)), axis=-1).reshape(-1, 2).repeat(10, axis=0)
     >>> factor_vae(factors.astype(float), factors).value
@@ -86,7 +85,7 @@ def factor_vae(
     }
     if not varying.any():
         notes += (
-            f"No latent has a standard deviation of {threshold:g} or more, so there is no vote: 0 by convention.",
+            f"No latent has a standard deviation of {threshold:g} or more, so there is no vote and the score is 0.",
         )
         return Score.of(
             "factor-vae", 0.0, interval=None, chance=None, variant=variant, notes=notes, details=details
@@ -130,7 +129,7 @@ def _score(
     n_test: int,
     draw: np.random.Generator,
 ) -> tuple[float, Int[np.ndarray, "used factor"], Float[np.ndarray, " factor"]]:
-    """Accuracy, the table of votes it was learnt from, and the accuracy for each factor."""
+    """Return the accuracy, the table of training votes, and the accuracy for each factor."""
     n_factors = len(groups.names)
     factor = draw.integers(n_factors, size=n_train + n_test)
     winner = vote(z, groups, factor, batch_size, draw)
@@ -148,10 +147,11 @@ def vote(
     batch_size: int,
     draw: np.random.Generator,
 ) -> Int[np.ndarray, " batch"]:
-    """The latent of ``z`` (each of variance 1 over all samples) that varies least in a batch with ``factor`` fixed."""
+    """Return the latent of ``z`` (each of variance 1) that varies least in a batch with ``factor`` fixed."""
     winner = np.empty_like(factor)
     for block in blocks(len(factor), batch_size, z.shape[1]):
         gathered = z[groups.batches(factor[block], batch_size, draw)]
         gathered -= gathered.mean(axis=1, keepdims=True)
+        # Latents have variance 1, so the smallest sum of squares is the smallest ratio of variances.
         winner[block] = np.einsum("bsl,bsl->bl", gathered, gathered).argmin(axis=1)
     return winner

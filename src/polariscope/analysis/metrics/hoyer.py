@@ -25,22 +25,22 @@ def hoyer(
     *,
     variant: Literal["normalised", "raw"] = "normalised",
 ) -> Score:
-    r"""How few latents each sample uses.
+    r"""Sparsity of the codes: 1 if each sample uses a single latent.
 
     .. math:: \frac1n \sum_i \frac{\sqrt d - \|z_i\|_1 / \|z_i\|_2}{\sqrt d - 1}
 
-    for d latents. 1 when every sample has a single latent that is not 0; 0 when all latents are equal in size. As
-    ``normalised``, the default, each latent is first divided by its standard deviation over the samples (it is not
-    centred), or else latents that never leave 0 make any code look sparse; constant latents have no scale and are
-    left out. ``raw`` takes the codes as they are. Samples whose codes are all exactly 0 are left out.
+    for d latents. It is 1 if every sample has a single latent that is not 0, and 0 if all latents have the same
+    absolute value. ``normalised``, the default, first divides each latent by its standard deviation over the samples
+    (without centring), because latents near 0 would make any code look sparse; constant latents have no scale and are
+    left out. ``raw`` uses the codes unchanged. Samples whose codes are all exactly 0 are left out.
 
-    There are no factors: ``chance`` is what d independent standard normals get, where the mean of ‖z‖₁/‖z‖₂ is
-    d Γ(d/2) / (√π Γ((d+1)/2)). The interval is that of a mean.
+    No factors are required: ``chance`` is the score of d independent standard normals, for which the mean of ‖z‖₁/‖z‖₂
+    is d Γ(d/2) / (√π Γ((d+1)/2)). The interval is that of a mean.
 
     Reference: Mathieu et al., Disentangling Disentanglement in Variational Autoencoders
     (mathieu2019; mean encodings); hoyer2004.
 
-    :param variant: (default "normalised") latents divided by their standard deviation, or as they are.
+    :param variant: (default "normalised") latents divided by their standard deviation, or unchanged ("raw").
 
     >>> hoyer(np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0], [0.0, -2.0]])).value
     1.0
@@ -50,13 +50,13 @@ def hoyer(
     d = z.shape[1]
     if d < 2:
         raise InputError(
-            problem="sparsity compares latents, so at least 2 that vary are needed",
+            problem="sparsity requires at least 2 latents that vary",
             got=f"{d} of {table.n_latents}",
         )
     length = np.linalg.norm(z, axis=1)
     used = length > 0
     if used.sum() < 2:
-        raise InputError("codes", "not all be 0", remedy="sparsity has no meaning for them")
+        raise InputError("codes", "not all be 0", remedy="their sparsity is not defined")
     ratio = np.abs(z[used]).sum(axis=1) / length[used]
     per_sample = np.clip((math.sqrt(d) - ratio) / (math.sqrt(d) - 1), 0, 1)
     value, interval = mean_with_interval(per_sample[:, None], at_least=0.0)

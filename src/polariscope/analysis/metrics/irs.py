@@ -29,31 +29,32 @@ def irs(
     variant: Literal["locatello", "matched"] = "locatello",
     quantile: Annotated[float, Gt(0), Le(1)] = 0.99,
 ) -> Score:
-    r"""How little a latent moves when its factor is held and all others change.
+    r"""Robustness of each latent to changes of all factors but one.
 
-    With :math:`D_j` the largest deviation of latent j from its mean and :math:`d_{jk}` the average over the values v
-    of factor k of its largest deviation, among samples with :math:`w_k = v`, from their mean,
+    With :math:`D_j` the largest deviation of latent j from its mean, and :math:`d_{jk}` the largest deviation among
+    samples with :math:`w_k = v` from their mean, averaged over the values v of factor k,
 
     .. math:: \mathrm{IRS} = \frac{\sum_j D_j \max_k (1 - d_{jk} / D_j)}{\sum_j D_j}
 
-    1 when every latent is a function of one factor; 0 when holding any factor leaves as much movement as before.
-    Latents count by how far they move, so the score depends on their scale; constant ones do not count, and
-    codes that are all constant are refused. It does not ask whether anything is coded: several latents may share a
-    factor.
+    It is 1 if every latent is a function of one factor, and 0 if fixing any factor does not reduce the deviations.
+    Latents are weighted by their largest deviation, so the score depends on their scale. Constant latents have no
+    weight, and codes that are all constant raise an error. The score does not measure whether factors are encoded:
+    several latents can encode the same factor.
 
-    "Largest" within a value is the 0.99 ``quantile`` (1: the maximum of the definition). ``locatello``, the default,
-    divides it by the maximum over all samples, so a latent of Gaussian noise gets 0.3 rather than 0: see
-    ``chance``. ``matched`` takes the same quantile in both places. Values below 0, which few samples a value can give,
-    are cut off.
+    The "largest" deviation within a value is the 0.99 ``quantile`` (1: the maximum, as in the definition).
+    ``locatello``, the default, divides it by the maximum over all samples, so a latent of Gaussian noise scores 0.3
+    instead of 0; compare with ``chance``. ``matched`` uses the same quantile in both places. Negative values, which can
+    occur with few samples per value, are set to 0.
 
-    It is interventional only where factors are independent in the samples; a factor that depends on another is
-    held with it. The interval comes from 50 resamples: it speaks of the spread, not of how few samples miss extremes.
+    The score is interventional only if factors are independent in the samples; fixing a factor also fixes those that
+    depend on it. The interval is computed from 50 resamples. It covers the spread, but not the bias from extremes that
+    are missing in few samples.
 
     Reference: Suter et al., Robustly Disentangled Causal Mechanisms (suter2019); the
     quantile is disentanglement_lib's.
 
-    :param variant: (default "locatello") whether movements are divided by the largest of all, or by the same quantile.
-    :param quantile: (default 0.99) which of the movements within a value counts as the largest; 1 is the maximum.
+    :param variant: (default "locatello") divisor of the deviations: their maximum, or the same quantile ("matched").
+    :param quantile: (default 0.99) quantile of the deviations within a value; 1 is the maximum.
 
     >>> factors = np.array([[a, b] for a in range(3) for b in range(3)] * 2)
     >>> irs(factors.astype(float), factors).value
@@ -62,7 +63,7 @@ def irs(
     if table.constant.all():
         raise InputError(
             problem="all codes are constant, so no robustness can be measured",
-            remedy="has the model collapsed?",
+            remedy="check whether the model has collapsed",
         )
     normaliser = quantile if variant == "matched" else 1.0
     robustness, reach = _robustness(table.codes, table.classes, quantile, normaliser)
@@ -70,9 +71,9 @@ def irs(
     rows = np.arange(table.n_samples)
     replicates = []
     for times in table.resamples[:REPLICATES]:
-        chosen = np.repeat(rows, times)
+        drawn = np.repeat(rows, times)
         replicates.append(
-            _average(*_robustness(table.codes[chosen], table.classes[chosen], quantile, normaliser))
+            _average(*_robustness(table.codes[drawn], table.classes[drawn], quantile, normaliser))
         )
     shuffled = [
         _average(*_robustness(table.codes[order], table.classes, quantile, normaliser))
@@ -102,7 +103,7 @@ def _robustness(
     quantile: float,
     normaliser: float,
 ) -> tuple[Float[np.ndarray, "latent factor"], Float[np.ndarray, " latent"]]:
-    """1 − d/D, cut off at 0, and D; 0 for latents that never move."""
+    """Return 1 − d/D, at least 0, and D; 0 for constant latents."""
     reach = np.quantile(np.abs(codes - codes.mean(axis=0)), normaliser, axis=0)
     moves = np.stack([_moves(codes, column, quantile) for column in classes.T], axis=1)
     moving = (reach > 0)[:, None]
@@ -112,13 +113,13 @@ def _robustness(
 def _moves(
     codes: Float[np.ndarray, "sample latent"], classes: Int[np.ndarray, " sample"], quantile: float
 ) -> Float[np.ndarray, " latent"]:
-    """Quantile of |z − mean| within each class, averaged over the classes that occur."""
+    """Return the quantile of |z − mean| within each class, averaged over the classes that occur."""
     _, classes, counts = np.unique(classes, return_inverse=True, return_counts=True)
     starts = np.cumsum(counts) - counts
     ordered, group = codes[np.argsort(classes, kind="stable")], np.repeat(np.arange(len(counts)), counts)
     means = np.add.reduceat(ordered, starts, axis=0) / counts[:, None]
     deviations = np.abs(ordered - means[group])
-    # One sort for all classes: numbers in [c, c + ½] for class c. The quantile interpolates, as NumPy's does.
+    # Values of class c are mapped to [c, c + ½], so one sort serves all classes. Interpolate as NumPy's quantile does.
     scale = 2 * np.maximum(deviations.max(axis=0), np.finfo(float).tiny)
     within = np.sort(group[:, None] + deviations / scale, axis=0) - group[:, None]
     position = quantile * (counts - 1)

@@ -24,18 +24,17 @@ def mcc(
     *,
     variant: Literal["pearson", "spearman"] = "pearson",
 ) -> Score:
-    r"""How well each factor is matched by a latent of its own, as far as correlation can tell.
+    r"""Mean correlation of each factor with a matched latent of its own.
 
     .. math:: \mathrm{MCC} = \frac1K \max_{\pi} \sum_k | \rho(z_{\pi(k)}, w_k) |
 
-    over assignments π of different latents to the K factors, found by linear assignment. 1 when each factor is a
-    linear function of its own latent (``pearson``), or a monotone one (``spearman``, on ranks); 0 when
-    no latent is correlated with any. A factor left over when there are fewer latents than factors counts 0; a
-    constant latent has correlation 0. Factors enter with their values, so the classes of a factor without order
-    have no meaning here.
+    over assignments π of different latents to the K factors, found by linear assignment. It is 1 if each factor is a
+    linear function of its own latent (``pearson``), or a monotone one (``spearman``, on ranks), and 0 if no latent is
+    correlated with any factor. If there are fewer latents than factors, unmatched factors count as 0. A constant latent
+    has correlation 0. The values of the factors are used as numbers, which is not meaningful for unordered classes.
 
-    Assignment and correlation use the same samples, as in the in-sample score of the papers. The interval's
-    resamples keep the ranks of ``spearman``.
+    Assignment and correlation use the same samples, as in the in-sample score of the papers. Resamples for the interval
+    of ``spearman`` use the ranks of all samples.
 
     Reference: Hyvärinen & Morioka, Unsupervised Feature Extraction by Time-Contrastive Learning and Nonlinear ICA
     (hyvarinen2016); Khemakhem et al. (khemakhem2020).
@@ -62,7 +61,9 @@ def mcc(
         for name, kind, n in zip(table.factor_names, table.factor_kinds, table.n_classes, strict=True)
         if kind in ("categorical", "cyclic") and n > 2
     ]
-    note = f"Classes count as ordered numbers (factor {', '.join(unordered)}); leave out one without order."
+    note = (
+        f"Classes are treated as ordered numbers (factor {', '.join(unordered)}); omit factors without order."
+    )
     return Score.of(
         "mcc",
         value,
@@ -79,7 +80,7 @@ def mcc(
 def _assign(
     strengths: Float[np.ndarray, "latent factor"],
 ) -> tuple[Int[np.ndarray, " factor"], Float[np.ndarray, " factor"]]:
-    """Latent of each factor (−1: none left) and its strength."""
+    """Return the latent of each factor (−1 if none is left) and its strength."""
     from scipy.optimize import linear_sum_assignment
 
     latents, factors = linear_sum_assignment(strengths, maximize=True)

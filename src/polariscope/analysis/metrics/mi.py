@@ -34,29 +34,30 @@ def mi(
     variant: Literal["corrected", "averaged"] = "corrected",
     n_bins: Annotated[int, Ge(2)] = N_BINS,
 ) -> Score:
-    r"""How much two latents know of each other, in nats, on average.
+    r"""Mutual information between two latents in nats, averaged over pairs.
 
     .. math:: \overline{I} = \frac{1}{d^2 - d} \sum_{i \ne j} I(z_i, z_j)
 
-    over the ordered pairs of d latents, each in ``n_bins`` equal-width bins over its own range. The plug-in estimate of
-    n samples is biased upwards, for independent latents by about (n_bins − 1)²/2n. ``corrected`` subtracts its mean
-    over random permutations of one of the two latents, and is at least 0; ``details`` holds both terms. With few
-    samples it is too low for latents that are strongly dependent, by the subtracted mean at most. ``averaged`` is the
-    plug-in estimate, as published, with that mean as ``chance``. Latents that are independent of all others lower it,
-    though nothing about the old ones has changed. ``matrix`` holds the informations, (latent, latent), entropies on the
-    diagonal; ``per_latent`` is each one's mean with the others. Both are corrected if the value is.
+    over the ordered pairs of d latents, each in ``n_bins`` equal-width bins over its own range. The plug-in estimate
+    from n samples is biased upwards, for independent latents by about (n_bins − 1)²/2n. ``corrected`` subtracts its
+    mean over random permutations of one of the two latents, and is at least 0; ``details`` contains both terms. With
+    few samples it is too low for strongly dependent latents, at most by the subtracted mean. ``averaged`` is the
+    plug-in estimate, as published, with that mean as ``chance``. Adding latents that are independent of all others
+    lowers it, although the dependence of the other latents is unchanged. ``matrix`` contains the mutual information
+    (latent, latent), with entropies on the diagonal. ``per_latent`` is the mean of each latent with the others. Both
+    are corrected if the value is.
 
     Reference: bonheme2023 Eqs 6.9–6.10, Thm 6.4.2; see
     :func:`polariscope.numerics.information.averaged_mutual_information`.
 
-    :param variant: (default "corrected") the mean over pairs of latents less its chance level, or "averaged", the mean.
-    :param n_bins: (default 20) equal-width bins of each code.
+    :param variant: (default "corrected") mean over pairs of latents minus its chance level, or "averaged", the mean.
+    :param n_bins: (default 20) number of equal-width bins of each code.
 
     >>> mi(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).value
     0.0
     """
     if table.n_latents < 2:
-        raise InputError(problem="information between latents needs at least 2 of them", got="1")
+        raise InputError(problem="mutual information requires at least 2 latents", got="1")
     binned = table.discretised(n_bins)
     informations = mutual_information_table(binned)
     plug_in = averaged_mutual_information(informations)
@@ -73,7 +74,9 @@ def mi(
         value, chance = corrected_information(plug_in, level), 0.0
         informations = informations - np.where(np.eye(table.n_latents, dtype=bool), 0.0, shuffled)
         details |= {"averaged": plug_in, "chance_of_averaged": level}
-        notes = (f"{plug_in:.3g} nats as measured, less {level:.3g} for shuffled latents.",)
+        notes = (
+            f"Plug-in estimate {plug_in:.3g} nats, minus {level:.3g} nats, its value for shuffled latents.",
+        )
     others = informations.sum(axis=1) - np.diag(informations)
     return Score.of(
         "mi",

@@ -17,7 +17,7 @@ from polariscope.numerics.information import N_BINS, discretise, information
 from polariscope.numerics.intervals import recentred_interval
 from polariscope.numerics.mixtures import log_normal_mixture
 
-TOO_NARROW = 0.1  # share of a factor's entropy that codes in shuffled rows may seem to know
+TOO_NARROW = 0.1  # maximum information of codes in shuffled rows, relative to a factor's entropy
 
 
 @metric(
@@ -37,38 +37,37 @@ def mig(
     n_bins: Annotated[int, Ge(2)] = N_BINS,
     n_samples: Annotated[int, Ge(2)] = 2000,
 ) -> Score:
-    r"""How much more the best latent knows of each factor than the second best.
+    r"""Gap in mutual information between the two most informative latents of each factor.
 
     .. math:: \mathrm{MIG} = \frac1K \sum_k \frac{I(z_{(1)}; w_k) - I(z_{(2)}; w_k)}{H(w_k)}
 
-    with z₍₁₎ and z₍₂₎ the two latents that share most information with factor w_k. 1 when each factor is all in one
-    latent and no other latent knows of it; 0 when two latents know equally much, or none does. It does not ask
-    whether a latent codes one factor or several.
+    with z₍₁₎ and z₍₂₎ the two latents that share most information with factor w_k. It is 1 if one latent determines
+    each factor and no other latent is informative about it, and 0 if two latents are equally informative, or none is.
+    The score does not measure whether a latent encodes one factor or several.
 
     The information is estimated in one of three ways:
 
-    * ``locatello``, the default, since published comparisons use it: codes in ``n_bins`` equal-width bins over their
-      range, factors as their classes;
-    * ``rebinned``: the factors' values in as many bins too, so H(w_k) ≤ log ``n_bins``; with ``n_bins=10`` it is
-      the one of mushom2020's code;
+    * ``locatello``, the default, because published comparisons use it: codes in ``n_bins`` equal-width bins over their
+      range, factors as classes;
+    * ``rebinned``: the factors' values are also put in ``n_bins`` bins, so H(w_k) ≤ log ``n_bins``; with ``n_bins=10``
+      it equals mushom2020's code;
     * ``chen``: from the posteriors N(codes, ``variance``), without bins:
       I = E[log q(z_j|w_k) − log q(z_j)] with q(z_j) and q(z_j|w_k) the mixtures of the posteriors of all samples and
-      of those with this class, at one draw per sample. The mixtures are those of ``n_samples`` chosen samples (time
-      grows with their square), and hold the posterior that was drawn from: information is at most that of these
-      samples. Where σ falls below the distance between neighbouring means, about their spread by ``n_samples``, a
-      draw tells its sample apart from all others and with it every factor: I(z_j; w_k) goes to H(w_k) for every
-      latent that varies, whatever it codes, and the gap to 0. Shuffled rows show it, since their information should
-      be 0; a note says so where it is over a tenth of the entropy. Subtracting it would not help: a latent that
-      codes the factor has less room below H(w_k).
+      of those with this class, at one draw per sample. The mixtures are those of ``n_samples`` randomly selected
+      samples (time grows with their square), and include the posterior of the draw, so the information is at most that
+      of these samples. If σ is below the distance between neighbouring means, about their spread divided by
+      ``n_samples``, a draw identifies its sample and therefore every factor. I(z_j; w_k) then approaches H(w_k) for
+      every latent that varies, and the gap approaches 0. Shuffled rows reveal this, because their information should be
+      0; a note is added if it exceeds a tenth of the entropy. Subtracting it would not help, because I(z_j; w_k) of an
+      informative latent is already bounded by H(w_k).
 
-    Reference: zietlow2022 Eq. 2.8; Chen et al., Isolating Sources of Disentanglement in VAEs
-    (chen2018); Locatello et al. (locatello2019). mushom2020 prints the
-    roles of latents and factors exchanged; its code does not. The interval is of the samples; chance is the mean over
-    shuffled rows.
+    Reference: zietlow2022 Eq. 2.8; Chen et al., Isolating Sources of Disentanglement in VAEs (chen2018); Locatello et
+    al. (locatello2019). mushom2020 prints the roles of latents and factors exchanged; its code does not. The interval
+    covers the draw of the samples; chance is the mean over shuffled rows.
 
-    :param variant: (default "locatello") how information is estimated: from bins, or from the posteriors.
-    :param n_bins: (default 20) equal-width bins of each code.
-    :param n_samples: (default 2,000) samples in the mixtures of ``chen``.
+    :param variant: (default "locatello") estimate of the information: from bins, or from the posteriors ("chen").
+    :param n_bins: (default 20) number of equal-width bins of each code.
+    :param n_samples: (default 2,000) number of samples in the mixtures of ``chen``.
 
     >>> factors = np.array([[a, b] for a in range(3) for b in range(3)] * 2)
     >>> round(mig(factors.astype(float), factors).value, 6)
@@ -78,7 +77,7 @@ def mig(
     if variant == "chen":
         informations, entropies, replicates, permuted = _from_posteriors(table, n_samples)
         if n_samples < table.n_samples:
-            notes += (f"Mixtures of {n_samples} of the {table.n_samples} samples.",)
+            notes += (f"The mixtures include {n_samples} of the {table.n_samples} samples.",)
         notes += _too_narrow(permuted[0] / entropies, min(n_samples, table.n_samples))
     elif variant == "rebinned":
         binned, classes = table.discretised(n_bins), discretise(table.factors, n_bins)
@@ -91,7 +90,7 @@ def mig(
         resampled, of_factors = table.mi_replicates(n_bins)
         replicates = gap(resampled) / np.maximum(of_factors, np.finfo(float).tiny)
         permuted = table.mi_permuted(n_bins)
-    # Monte Carlo can leave an information of −0.01, or one a little above the entropy.
+    # A Monte Carlo estimate can be slightly negative, or slightly above the entropy.
     per_factor = np.clip(gap(informations) / entropies, 0, 1)
     value = float(per_factor.mean())
     order = np.argsort(-informations, axis=0, kind="stable")
@@ -122,13 +121,13 @@ def _from_posteriors(
     Float[np.ndarray, "replicate factor"],
     Float[np.ndarray, "1 latent factor"],
 ]:
-    """Informations and entropies, gaps in bootstrap resamples of the draws, informations of shuffled rows."""
+    """Return information, entropies, gaps in bootstrap resamples of the draws, and information of shuffled rows."""
     n = min(n_samples, table.n_samples)
-    chosen = np.sort(generator(table.seed, "mig", "chosen").choice(table.n_samples, n, replace=False))
-    part = table.at(chosen)
+    rows = np.sort(generator(table.seed, "mig", "chosen").choice(table.n_samples, n, replace=False))
+    part = table.at(rows)
     if part.variance.min() <= 0:
         raise InputError("variance", "be positive: a posterior that is a point has no density to mix")
-    mean = part.standardised  # so that no digits are lost to a common offset
+    mean = part.standardised  # a common offset would cost digits
     deviation = np.sqrt(part.variance) / np.where(part.constant, 1.0, part.codes.std(axis=0))
     noise = generator(table.seed, "sampled").standard_normal(mean.shape)
 
@@ -154,14 +153,14 @@ def _from_posteriors(
 
 
 def _too_narrow(shares: Float[np.ndarray, "latent factor"], n_samples: int) -> tuple[str, ...]:
-    """Latents whose posteriors tell samples apart, by what they seem to know of factors in shuffled rows."""
+    """Return a note about latents whose posteriors identify samples, which shuffled rows reveal."""
     worst = shares.max(axis=1)
     latents = np.flatnonzero(worst > TOO_NARROW)
     if not len(latents):
         return ()
     names = numbered("latent", latents.tolist())
     return (
-        f"The posteriors of {names} are too narrow for {n_samples} samples: a draw tells its sample apart, so "
-        f"even in shuffled rows up to {worst.max():.0%} of a factor's entropy seems known. The gap is too small; take "
+        f"The posteriors of {names} are too narrow for {n_samples} samples: a draw identifies its sample, so even in "
+        f"shuffled rows the information is up to {worst.max():.0%} of a factor's entropy. The gap is too small; use "
         "more n_samples, or the variant locatello.",
     )

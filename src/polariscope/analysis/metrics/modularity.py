@@ -1,4 +1,4 @@
-"""Modularity: does each latent code one factor only?"""
+"""Modularity: concentration of each latent's information on one factor."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from polariscope.numerics.information import N_BINS, information
 from polariscope.numerics.intervals import interval_from_halves, recentred_interval
 
 ROUNDING = 1e-12
-"""Nats: of a latent that is constant the entropies differ by less."""
+"""Rounding error of the mutual information of a constant latent, in nats."""
 
 LEVEL = 0.05
-"""How often codes that know nothing may have a latent that counts as informative."""
+"""Significance level: how often uninformative codes have a latent that counts as informative."""
 
 
 @metric(
@@ -35,33 +35,34 @@ def modularity(
     variant: Literal["locatello", "informative"] = "locatello",
     n_bins: Annotated[int, Ge(2)] = N_BINS,
 ) -> Score:
-    r"""How far each latent's information is about a single factor.
+    r"""Concentration of the information of each latent on a single factor.
 
     .. math:: m_j = 1 - \frac{\sum_{k \ne k^*} I(z_j; w_k)^2}{(K - 1) \, I(z_j; w_{k^*})^2},
         \qquad k^* = \arg\max_k I(z_j; w_k)
 
-    averaged over latents, for K ≥ 2 factors; information in nats from ``n_bins`` equal-width bins of each code. 1 when
-    every latent knows one factor, even if several know the same; 0 when each knows all factors equally.
+    averaged over latents, for K ≥ 2 factors, with information in nats from ``n_bins`` equal-width bins of each code. It
+    is 1 if every latent is informative about one factor, even if several share the same factor, and 0 if each latent is
+    equally informative about all factors.
 
-    A latent of pure noise does not score 0: the plug-in information of n samples is about (bins − 1)(classes −
-    1)/2n, and factors with more classes get more of it. Read the value beside the ``chance`` level. ``locatello``
-    averages over all latents, one without any information counting 0; ``informative`` over those that know
-    more of some factor than chance allows (:func:`informative`), which in one of twenty sets of codes that know
-    nothing lets a latent through; 0 if there is none. Its interval is the spread over 20 halves of the samples, in
-    each of which latents are chosen anew; that of ``locatello`` is by bootstrap.
+    A latent of pure noise does not score 0: the plug-in information of n samples is about (bins − 1)(classes − 1)/2n,
+    and is larger for factors with more classes. Compare the value with the ``chance`` level. ``locatello`` averages
+    over all latents, and a latent without any information counts as 0. ``informative`` averages over the latents that
+    carry more information about some factor than expected by chance (:func:`informative`), and is 0 if there are none;
+    for uninformative codes a latent passes this test in one case out of twenty. Its interval is the spread over 20
+    halves of the samples, with latents selected again in each; that of ``locatello`` is by bootstrap.
 
     Reference: Ridgeway & Mozer, Learning Deep Disentangled Embeddings with the F-Statistic Loss
     (ridgeway2018).
 
-    :param variant: (default "locatello") average over all latents, or over those that know more than chance allows.
-    :param n_bins: (default 20) equal-width bins of each code.
+    :param variant: (default "locatello") average over all latents, or over "informative" ones.
+    :param n_bins: (default 20) number of equal-width bins of each code.
 
     >>> factors = np.array([[a, b] for a in range(3) for b in range(3)] * 2)
     >>> modularity(factors.astype(float), factors).value
     1.0
     """
     if table.n_factors < 2:
-        raise InputError(problem="modularity tells factors apart, so at least 2 are needed", got="1")
+        raise InputError(problem="modularity requires at least 2 factors", got="1")
     informations, permuted = table.mi_table(n_bins), table.mi_permuted(n_bins)
     per_latent = _per_latent(informations)
     if variant == "informative":
@@ -105,7 +106,7 @@ def _per_latent(
 def _average(
     per_latent: Float[np.ndarray, "*replicate latent"], counted: Bool[np.ndarray, "*replicate latent"]
 ) -> Any:
-    """Mean over the latents that count; 0 where none does."""
+    """Return the mean over the latents that count; 0 if there are none."""
     return (per_latent * counted).sum(axis=-1) / np.maximum(counted.sum(axis=-1), 1)
 
 
@@ -115,24 +116,24 @@ def informative(
     table: Table,
     n_bins: int,
 ) -> Bool[np.ndarray, "*replicate latent"]:
-    r"""Latents whose information on some factor is beyond chance, by a G test at 5 % over all latents and factors.
+    r"""Return a mask of the latents with significant information about some factor, by a G test at 5 %.
 
-    Of a latent with b bins and a factor with c classes that are independent, 2nI is χ² distributed with (b − 1)(c − 1)
-    degrees of freedom for many samples. For few it is larger or smaller on average, by a factor that is measured on
-    shuffled rows, of as many samples as the tables (Bartlett's correction). The level is shared out equally among all
-    pairs of a latent and a factor (Bonferroni).
+    If a latent with b bins and a factor with c classes are independent, 2nI is χ² distributed with (b − 1)(c − 1)
+    degrees of freedom for many samples. For few samples its mean differs by a factor, which is estimated from shuffled
+    rows with as many samples as the tables (Bartlett's correction). The level is divided equally among all pairs of a
+    latent and a factor (Bonferroni).
     """
     from scipy.special import chdtri
 
     n_used = np.array([len(np.unique(column)) for column in table.discretised(n_bins).T])
     freedom = np.maximum((n_used - 1)[:, None] * (np.array(table.n_classes) - 1), 1)
-    # A constant latent has no information but rounding.
+    # The information of a constant latent is only rounding error.
     expected = np.maximum(permuted.mean(axis=0), ROUNDING)
     return (tables > expected * chdtri(freedom, LEVEL / freedom.size) / freedom).any(axis=-1)
 
 
 def _of_halves(table: Table, n_bins: int) -> list[float]:
-    """The score of the informative latents of each half of the samples."""
+    """Return the score of the informative latents of each half of the samples."""
     rounds = half_samples(np.arange(table.n_samples), table, "modularity")
     weights = np.stack([np.bincount(half, minlength=table.n_samples) for half in rounds]).astype(np.uint8)
     binned = table.discretised(n_bins)

@@ -1,4 +1,4 @@
-"""Probe: how well simple predictors read each factor from the codes."""
+"""Probe: prediction of each factor from the codes by simple predictors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZES = (10, 100, 1_000, 10_000)
 STRENGTHS = tuple(np.logspace(-4, 4, 10).tolist())
 N_FOLDS = 5
 MIN_SAMPLES = 50
-"""Training samples from which the strength is chosen; folds of fewer would choose by luck, and it is 1."""
+"""Minimum number of training samples for selecting the strength; with fewer, folds are too noisy and it is 1."""
 Fit = tuple[tuple[int, ...], int, int]  # latents, number of training samples, factor
 
 
@@ -44,40 +44,42 @@ def probe(
     sizes: tuple[Annotated[int, Ge(1)], ...] = SIZES,
     n_selection: Annotated[int, Ge(2)] = 500,
 ) -> Score:
-    r"""How well a simple predictor reads each factor from the codes, averaged over factors.
+    r"""Performance of a simple predictor of each factor from the codes, averaged over factors.
 
-    With T the third of the samples that was kept for testing, and the predictor trained on the others, a categorical
-    factor counts with its accuracy, an ordinal or continuous one with R², or 0 if that is negative:
+    With T the third of the samples that is held out, and the predictor trained on the others, a categorical factor is
+    scored by accuracy, and an ordinal or continuous one by R², or 0 if that is negative:
 
     .. math:: \frac{1}{|T|} \sum_{i \in T} \mathbb{1}[\hat w(z_i) = w_i], \qquad
               1 - \frac{\sum_{i \in T} (\hat w(z_i) - w_i)^2}{\sum_{i \in T} (\bar w - w_i)^2}
 
-    A cyclic factor counts with the same share on the circle, 1 − Σ (2 − 2cos(θ' − θ)) / Σ (2 − 2cos(θ° − θ)), at the
-    angles θ = 2πw/n of its n values: θ' is the direction of the predicted (cos θ, sin θ), θ° = arg Σ e^{iθ} the best
-    constant, and 2 − 2cos the squared chord.
+    A cyclic factor is scored by the analogue of R² on the circle, 1 − Σ (2 − 2cos(θ' − θ)) / Σ (2 − 2cos(θ° − θ)), at
+    the angles θ = 2πw/n of its n values. θ' is the direction of the predicted (cos θ, sin θ), θ° = arg Σ e^{iθ} the
+    best constant, and 2 − 2cos the squared chord.
 
-    Classes are told by ``logistic``, multinomial logistic regression, numbers and directions then by ridge regression,
-    the strength (of 10) being chosen over 5 unshuffled folds; with ``boosted`` all by 100 trees of depth 3 (LightGBM).
-    1: every factor can be read; chance is the most frequent class every time, and 0 for numbers and angles.
+    ``logistic`` uses multinomial logistic regression for classes, and ridge regression for numbers and directions. The
+    strength is selected from 10 values by cross-validation with 5 unshuffled folds. ``boosted`` uses 100 trees of depth
+    3 (LightGBM) for all factors. The score is 1 if every factor can be predicted. Chance is the most frequent class,
+    and 0 for numbers and angles.
 
-    ``details`` hold three comparisons, in which "accuracy" is the quantity above. *Sample efficiency*: after training
-    on ``sizes`` samples (no more than there are), and the ratio of 100 to the most. *Variable types*: from the active,
-    mixed and passive latents alone and together; types are given, or found from ``variance`` for a prior N(0, 1). Of a
-    sampled representation, passive latents should do no better than chance and active+mixed as well as all; of the
-    mean, passive ones gain with regularisation. *Baselines*: the constant and the uniform guess.
+    ``details`` contains three comparisons, in which "accuracy" is the quantity above. *Sample efficiency*: scores after
+    training on ``sizes`` samples (at most all of them), and the ratio of the score with 100 samples to that with the
+    most. *Variable types*: scores of the active, mixed and passive latents alone and combined; types are passed, or
+    computed from ``variance`` for a prior N(0, 1). In a sampled representation, passive latents should score at chance
+    level, and active+mixed as high as all latents. In the mean representation, passive latents gain from
+    regularisation. *Baselines*: the constant and the uniform guess.
 
-    The interval is that of the test samples, the predictors being given.
+    The interval covers the draw of the test samples for fixed predictors.
 
-    Reference: bonheme2023 §6.4.1 (types) and §8.4.1, mushom2020 §5.6 (sample efficiency), who take every factor as
-    classes (``kinds="classes"``; measured ones in 20 bins). Ours: the strength is chosen on at most ``n_selection``
-    training samples, and with all latents (it is the variance of a prior on the weights, which does not depend on their
-    number), and is 1 for fewer than 50; train and test are 2/3 and 1/3 of the samples at hand, where the papers had
-    10 000 and 5 000.
+    Reference: bonheme2023 §6.4.1 (types) and §8.4.1, mushom2020 §5.6 (sample efficiency), who treat every factor as
+    classes (``kinds="classes"``; measured ones in 20 bins). Ours: the strength is selected on at most ``n_selection``
+    training samples with all latents (it is the variance of a prior on the weights, which does not depend on their
+    number), and is 1 for fewer than 50 samples. Training and test sets are 2/3 and 1/3 of the samples, whereas the
+    papers used 10 000 and 5 000.
 
-    :param variant: (default "logistic") the predictor: linear, or boosted trees.
-    :param kinds: (default "own") whether each factor is read as its kind says, or all as classes.
+    :param variant: (default "logistic") predictor: linear, or boosted trees ("boosted").
+    :param kinds: (default "own") treatment of factors: each by its kind, or all as classes ("classes").
     :param sizes: (default 10, 100, 1,000, 10,000) numbers of training samples to compare; the largest gives the value.
-    :param n_selection: (default 500) training samples on which the strength of a linear predictor is chosen.
+    :param n_selection: (default 500) number of training samples for selecting the strength of a linear predictor.
 
     >>> factors = np.random.default_rng(0).integers(3, size=(300, 1))
     >>> score = probe(factors.astype(float), factors)
@@ -85,9 +87,10 @@ def probe(
     (1.0, [10, 100, 200])
     """
     if not sizes:
-        raise InputError("sizes", "be numbers of training samples", got="none")
+        raise InputError("sizes", "contain at least one number of training samples", got="none")
     types = table.types
     train, test = table.split()
+    # The split is sorted; shuffled, every prefix is a random subset.
     train = generator(table.seed, "metrics", "probe").permutation(train)
     counts = sorted({min(size, len(train)) for size in sizes})
     everything = tuple(range(table.n_latents))
@@ -101,7 +104,7 @@ def probe(
     spreads = np.stack([target.spread(test) for target in targets], axis=1)
 
     def gains(latents: tuple[int, ...], count: int) -> Float[np.ndarray, "test factor"]:
-        """What each test sample adds to what is read of each factor: their means are the scores."""
+        """Return the contribution of each test sample to each factor; the means are the scores."""
         return _gains(np.stack([fits[latents, count, k] for k in factor_range], axis=1), spreads)
 
     best = gains(everything, counts[-1])
@@ -139,7 +142,7 @@ def _fit_all(
     variant: Literal["logistic", "boosted"],
     n_selection: int,
 ) -> dict[Fit, Float[np.ndarray, " test"]]:
-    """The gain of each test sample by each planned predictor."""
+    """Return the gain of each test sample by each planned predictor."""
     z = table.standardised
     n_choice = {fit: min(fit[1], n_selection) for fit in plan}
     searches = (
@@ -160,7 +163,7 @@ def _fit_all(
             strength = strengths[n_choice[task], k] if variant == "logistic" else None
             return targets[k].gain(z[:, latents], train[:count], test, strength)
 
-        # The largest first, so no thread is left alone with one at the end.
+        # Largest first, so that all threads finish at about the same time.
         order = sorted(plan, key=lambda task: -task[1] * table.n_classes[task[2]])
         return dict(zip(order, in_threads(fit, order), strict=True))
 
@@ -168,7 +171,7 @@ def _fit_all(
 def _gains(
     gains: Float[np.ndarray, "test factor"], spreads: Float[np.ndarray, "test factor"]
 ) -> Float[np.ndarray, "test factor"]:
-    """Gains in units of the mean spread of each factor; 0 for a factor that is read worse than by a constant."""
+    """Return gains in units of the mean spread of each factor; 0 for a factor predicted worse than by a constant."""
     means = spreads.mean(axis=0)
     scaled = np.divide(gains, means, out=np.zeros_like(gains), where=means > 0)
     return np.where(scaled.mean(axis=0) > 0, scaled, 0.0)
@@ -179,7 +182,7 @@ def _interval(
     spreads: Float[np.ndarray, "test factor"],
     targets: Sequence[AbstractTarget],
 ) -> tuple[float, float]:
-    """Of accuracies Wilson's; where spreads are measured too, the variance of the ratio by the delta method."""
+    """Return Wilson's interval, with the variance of the ratio by the delta method if spreads are measured."""
     if all(target.is_classes for target in targets):
         return interval_of_accuracy(best > 0)
     shares = np.divide(spreads, means := spreads.mean(axis=0), out=np.ones_like(spreads), where=means > 0)
@@ -187,8 +190,8 @@ def _interval(
     return wilson_interval(float(best.mean()), float((influence**2).mean()) / len(best), float(len(best)))
 
 
-def _ratio(few: float | None, most: float) -> float | None:
-    return None if few is None or most == 0 else few / most
+def _ratio(score: float | None, reference: float) -> float | None:
+    return None if score is None or reference == 0 else score / reference
 
 
 def _notes(
@@ -201,12 +204,12 @@ def _notes(
     notes = []
     if max(sizes) > n_train:
         notes.append(
-            f"Trained on {n_train} samples where {max(sizes)} were asked for: two thirds of the samples at hand."
+            f"Predictors were trained on {n_train} samples, two thirds of all, instead of {max(sizes)}."
         )
     if types is None:
         notes.append("Without posterior variances or types, subsets of variable types are not compared.")
     described = zip(table.factor_names, targets, strict=True)
-    read = [name for name, target in described if not target.is_classes]
-    if read:
-        notes.append(f"Share of the spread explained, not accuracy, for {', '.join(read)}.")
+    regressed = [name for name, target in described if not target.is_classes]
+    if regressed:
+        notes.append(f"The score is R², not accuracy, for {', '.join(regressed)}.")
     return [*notes, *table.grid_notes]

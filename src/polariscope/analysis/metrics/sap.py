@@ -28,30 +28,31 @@ def sap(
     variant: Literal["svm", "r2"] = "svm",
     strength: Annotated[float, Gt(0)] = 0.01,
 ) -> Score:
-    r"""How much better the best latent predicts each factor than the second best.
+    r"""Gap in prediction between the two latents that predict each factor best.
 
     .. math:: \mathrm{SAP} = \frac1K \sum_k \bigl( S_{(1)k} - S_{(2)k} \bigr)
 
-    with S_jk how well latent j alone predicts factor k. 0 when two latents predict equally well, or none does; the
-    largest value is below 1 for ``svm``, since a latent that knows nothing still guesses right sometimes.
+    with S_jk the performance of latent j alone in predicting factor k. It is 0 if two latents predict equally well, or
+    none does. The maximum of ``svm`` is below 1, because an uninformative latent is sometimes correct by chance.
 
     * ``svm``, the default, as in published comparisons: test accuracy of a linear support vector classifier
       (squared hinge loss, ``strength`` C = 0.01, classes weighted by 1/frequency, one against the rest), trained on
-      two thirds of the samples; every factor is a set of classes. A line cannot single out a class in the middle, so
-      even codes = factors score low when there are many classes. It depends on the scale of the codes, which
-      are not standardised, and on the shift, since the intercept is regularised too.
-    * ``r2``: squared correlation of latent and factor, all samples; for ordered factors. Constant latents have 0.
-      Independent of shift and scale.
+      two thirds of the samples; every factor is a set of classes. A line cannot separate a class in the middle, so
+      even codes = factors score low if there are many classes. The score depends on the scale of the codes, which
+      are not standardised, and on their shift, because the intercept is regularised too.
+    * ``r2``: squared correlation of latent and factor over all samples, for ordered factors. It is 0 for constant
+      latents and does not depend on shift and scale.
 
-    The support vector problem of one latent has two unknowns per class; here it is solved to rounding by Newton's
-    method, all classes at once, where the customary solver (liblinear) stops at a tolerance. The interval of ``svm`` is
-    that of the test samples, given the classifiers.
+    The support vector problem of one latent has two unknowns per class. It is solved to rounding precision by Newton's
+    method for all classes at once, whereas the usual solver (liblinear) stops at a tolerance. The interval of ``svm``
+    covers the draw of the test samples for fixed classifiers.
 
     Reference: Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations
     (kumar2018). The settings are those of disentanglement_lib.
 
-    :param variant: (default "svm") how a latent predicts a factor: by a support vector classifier, or linearly.
-    :param strength: (default 0.01) C of the support vector classifiers; larger fits the training samples closer.
+    :param variant: (default "svm") predictor: a support vector classifier, or linear regression ("r2").
+    :param strength: (default 0.01) C of the support vector classifiers; larger values fit the training samples more
+        closely.
 
     >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 9)
     >>> round(sap(factors * 2.0 - 1, factors, variant="r2").value, 6)
@@ -69,6 +70,7 @@ def sap(
         hits = _hits(table, strength)
         predictability = hits.mean(axis=0)
         times = table.resamples[:, table.split()[1]]
+        # A resample can contain no test sample at all.
         shares = times / np.maximum(times.sum(axis=1, keepdims=True), 1)
         resampled = (shares @ hits.reshape(len(hits), -1)).reshape(-1, *predictability.shape)
         chance = float(gap(_hits(table.permuted(), strength).mean(axis=0)).mean())
@@ -93,12 +95,12 @@ def sap(
 
 
 def _hits(table: Table, strength: float) -> Bool[np.ndarray, "test latent factor"]:
-    """Whether the classifier of each latent and factor is right about each test sample."""
+    """Return True if the classifier of each latent and factor is correct, for each test sample."""
     train, test = table.split()
     hits = np.empty((len(test), table.n_latents, table.n_factors), dtype=bool)
     for k, (labels, name) in enumerate(zip(table.classes.T, table.factor_names, strict=True)):
-        seen, within = np.unique(labels[train], return_inverse=True)
-        if len(seen) < 2:
+        present, within = np.unique(labels[train], return_inverse=True)
+        if len(present) < 2:
             raise InputError(
                 problem=f"factor {name!r} has a single class in the {len(train)} training samples",
                 remedy="draw more samples",
@@ -106,22 +108,22 @@ def _hits(table: Table, strength: float) -> Bool[np.ndarray, "test latent factor
         for j, column in enumerate(table.codes.T):
             weight, intercept = support_vectors(column[train], within, strength)
             decisions = column[test, None] * weight + intercept
-            # Two classes have one classifier, which answers for the second.
-            chosen = decisions.argmax(axis=1) if len(seen) > 2 else (decisions[:, 0] > 0).astype(int)
-            hits[:, j, k] = seen[chosen] == labels[test]
+            # Two classes share one classifier, whose positive class is the second.
+            predicted = decisions.argmax(axis=1) if len(present) > 2 else (decisions[:, 0] > 0).astype(int)
+            hits[:, j, k] = present[predicted] == labels[test]
     return hits
 
 
 def support_vectors(
     x: Float[np.ndarray, " sample"], classes: Int[np.ndarray, " sample"], strength: float
 ) -> tuple[Float[np.ndarray, " problem"], Float[np.ndarray, " problem"]]:
-    r"""Weight w and intercept b of the linear support vector classifier of each class against the rest.
+    r"""Fit the weight w and intercept b of the linear support vector classifier of each class against the rest.
 
     .. math:: \min_{w, b} \tfrac12 (w^2 + b^2) + C \sum_i c_i \max(0, 1 - y_i (w x_i + b))^2
 
-    with y_i = 1 for the class and −1 for the rest; c_i = n/(K n_k) for the class k, and 1 for the rest, as liblinear
-    has it with balanced classes. For two classes there is one problem, the second class against the first, and both
-    are weighted.
+    with y_i = 1 for the class and −1 for the rest; c_i = n/(K n_k) for the class k, and 1 for the rest, as in liblinear
+    with balanced classes. For two classes there is one problem, the second class against the first, and both are
+    weighted.
     """
     counts = np.bincount(classes)
     balanced = len(classes) / (len(counts) * counts)

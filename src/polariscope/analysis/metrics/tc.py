@@ -29,17 +29,17 @@ def tc(
     *,
     variant: Literal["gaussian", "noise-free"] = "gaussian",
 ) -> Score:
-    r"""How far the latents are from independent, in nats, as far as covariance can tell.
+    r"""Linear dependence between all latents, in nats.
 
     .. math:: \mathrm{TC} = \tfrac12 \Bigl( \sum_j \log C_{jj} - \log\det C \Bigr)
 
-    with C the covariance of the codes (``gaussian``) or (``noise-free``) Cov[μ] + diag E[σ²] from means and
-    ``variance``: that of the sampled representation over all draws. 0 when no two latents are correlated;
-    infinite, with an infinite interval, when a latent is a linear function of others. ``chance`` is the mean for
-    codes whose columns are shuffled one by one, about d(d − 1)/4n for d latents. ``matrix`` holds the
-    correlations, (latent, latent).
+    with C the covariance of the codes (``gaussian``), or Cov[μ] + diag E[σ²] from means and ``variance``
+    (``noise-free``), which is that of the sampled representation over all draws. It is 0 if no two latents are
+    correlated, and infinite, with an infinite interval, if a latent is a linear function of others. ``chance`` is the
+    mean for codes whose columns are shuffled independently, about d(d − 1)/4n for d latents. ``matrix`` contains the
+    correlations (latent, latent).
 
-    Linear dependence only: it is the total correlation itself when the latents are jointly Gaussian, which mixed
+    Only linear dependence is measured. It equals the total correlation if the latents are jointly Gaussian, which mixed
     latents are not.
 
     Reference: bonheme2023 Eq. 6.3; see :func:`polariscope.numerics.dependence.total_correlation`.
@@ -59,7 +59,7 @@ def tc(
         for _ in range(N_PERMUTATIONS)
     ]
     finite = math.isfinite(value)
-    # A resample of few samples may hold fewer different ones than there are latents.
+    # A resample of few samples can contain fewer distinct samples than there are latents.
     known = finite and np.isfinite(replicates).all()
     interval = recentred_interval(value, replicates, (0, np.inf)) if known else (value, math.inf)
     notes = () if finite else ("A latent is a linear function of others; drop it to measure the rest.",)
@@ -80,8 +80,9 @@ def _replicates(
     noise: Float[np.ndarray, "sample latent"],
     resamples: UInt[np.ndarray, "replicate sample"],
 ) -> Float[np.ndarray, " replicate"]:
-    """Total correlation in each resample, from weighted moments."""
+    """Return the total correlation in each resample, from weighted moments."""
     constant = np.diag(covariance(codes)) == 0
+    # Centred, because the moments below are otherwise differences of large sums.
     z = np.where(constant, 0.0, codes - codes.mean(axis=0))
     n, d = z.shape
     sums = (resamples @ (z[:, :, None] * z[:, None, :]).reshape(n, -1)).reshape(-1, d, d)

@@ -1,4 +1,4 @@
-"""Unsupervised disentanglement ranking: do models that were trained alike find the same latents?"""
+"""Unsupervised disentanglement ranking: agreement between the latents of models trained alike."""
 
 from __future__ import annotations
 
@@ -37,37 +37,37 @@ def udr(
     pooling: Literal["both-ways", "pooled"] = "both-ways",
     alpha: Annotated[float, Gt(0)] = 0.1,
 ) -> Score:
-    r"""How far the latents of models trained alike match one to one.
+    r"""Degree to which the latents of models trained alike match one to one.
 
     With R_ab ≥ 0 the strength of the relation between latent a of model i and latent b of model j,
 
     .. math:: \mathrm{UDR}_{ij} = \tfrac12 \Bigl( \frac1{d_i} \sum_a \frac{\max_b R_{ab}^2}{\sum_b R_{ab}}
         + \frac1{d_j} \sum_b \frac{\max_a R_{ab}^2}{\sum_a R_{ab}} \Bigr)
 
-    A model's score is the median over the other models; the value is the mean over models, ``details["per_model"]`` has
-    each, ``matrix`` every pair (the diagonal, a model with itself, is 0 and not used). With ``spearman`` it is 1 when
-    every latent is a monotone map of one latent of each other model and has no rank correlation with the rest. That
-    they are the same up to order and sign is not enough: two latents with correlation r within a model take
-    1/(1 + |r|) of it even from equal models, and chance correlations of n samples take about (d − 1)·0.8/√n. The
-    ``lasso`` shrinks a perfect match of uncorrelated latents to 1 − ``alpha``, which is then the most. It approaches
-    0 when each latent is spread over many others.
+    The score of a model is the median over the other models, and the value is the mean over models.
+    ``details["per_model"]`` contains each model, ``matrix`` every pair (the diagonal, a model with itself, is 0 and not
+    used). With ``spearman`` it is 1 if every latent is a monotone map of one latent of each other model and has no rank
+    correlation with the rest. Equality up to order and sign is not sufficient: if two latents within a model have
+    correlation r, even identical models score only 1/(1 + |r|), and chance correlations with n samples cost about
+    (d − 1)·0.8/√n. The ``lasso`` shrinks a perfect match of uncorrelated latents to 1 − ``alpha``, its maximum. The
+    score approaches 0 if each latent is spread over many others.
 
     R is the absolute rank correlation, or for ``lasso`` the absolute coefficient of the standardised latents of model i
-    in a regression of each latent of model j on them with penalty ``alpha``. Ranks are taken once and all pairs are one
-    matrix product; the lasso is solved from the same product, all targets at once, and is not symmetric.
+    in a regression of each latent of model j on them with penalty ``alpha``. Ranks are computed once and all pairs are
+    one matrix product. The lasso is solved from the same product for all targets at once, and is not symmetric.
 
-    Only latents with a mean KL of over 0.01 nats count, d_i of them, when ``variance`` gives each model's posterior
-    variances; without it all that vary do. A model without any scores 0. ``models`` are mean codes of the same samples,
-    1 000 in the paper, or representations, which have variances; ids that differ are refused. ``chance`` is for
-    rows shuffled separately in each model. The interval is a jackknife over 20 blocks of samples, with the ranks of
-    all; it is not about the choice of models.
+    If ``variance`` contains each model's posterior variances, only latents with a mean KL above 0.01 nats count, d_i of
+    them; without it all latents that vary count. A model without such latents scores 0. ``models`` are mean codes of
+    the same samples, 1 000 in the paper, or representations, which include variances; different ids raise an error.
+    ``chance`` is computed from rows shuffled separately in each model. The interval is a jackknife over 20 blocks of
+    samples, with the ranks of all; it does not cover the choice of models.
 
     Reference: Duan et al., Unsupervised Model Selection for Variational Disentangled Representation Learning
-    (duan2020), whose formula pools both directions, dividing by d_i + d_j (``pooling="pooled"``,
-    the same when d_i = d_j); the code averages both ways, the default.
+    (duan2020), whose formula pools both directions, dividing by d_i + d_j (``pooling="pooled"``, which is the same if
+    d_i = d_j); the code averages the two directions, the default.
 
-    :param variant: (default "spearman") how the relation of two latents is measured.
-    :param pooling: (default "both-ways") how both directions are averaged.
+    :param variant: (default "spearman") measure of the relation between two latents: "spearman" or "lasso".
+    :param pooling: (default "both-ways") average over the two directions: "both-ways" or "pooled".
     :param alpha: (default 0.1) penalty of ``lasso``.
 
     >>> codes = np.array([[a, b] for a in range(3) for b in range(3)], dtype=float)
@@ -103,7 +103,7 @@ def udr(
     notes = (
         []
         if models.variance is not None
-        else ["Without variances every latent that varies counts, passive ones too."]
+        else ["Without variances every latent that varies counts, including passive ones."]
     )
     notes += [f"Model {i} has no latent in use and scores 0." for i, u in enumerate(used) if not u.any()]
     return Score.of(
@@ -124,10 +124,11 @@ def udr(
 
 
 def _used(models: Models) -> list[Bool[np.ndarray, " _"]]:
-    """Which latents of each model count."""
+    """Return a mask of the latents that count, for each model."""
     used = [np.ptp(codes, axis=0) > 0 for codes in models.codes]
     if models.variance is None:
         return used
+    # The paper's rule compares with N(0, 1) for every model.
     pairs = zip(models.codes, models.variance, strict=True)
     kls = [gaussian_kl(codes, variance).mean(axis=0) for codes, variance in pairs]
     return [varies & (kl > KL_THRESHOLD) for varies, kl in zip(used, kls, strict=True)]
@@ -136,7 +137,7 @@ def _used(models: Models) -> list[Bool[np.ndarray, " _"]]:
 def _relations(
     gram: Float[np.ndarray, "all all"], parts: Slices, alpha: float | None
 ) -> Float[np.ndarray, "all all"]:
-    """R between all latents of all models: correlations, or lasso coefficients of the row in predicting the column."""
+    """Return R between all latents of all models: correlations, or lasso coefficients of the row for the column."""
     if alpha is None:
         scale = np.sqrt(np.diag(gram))
         return np.minimum(np.abs(gram / np.outer(scale, scale)), 1.0)
@@ -146,7 +147,7 @@ def _relations(
 def lasso(
     gram: Float[np.ndarray, "latent latent"], products: Float[np.ndarray, "latent target"], alpha: float
 ) -> Float[np.ndarray, "latent target"]:
-    r"""Minimum over W of ½ tr(WᵀGW) − tr(WᵀP) + α‖W‖₁, column by column, by coordinate descent on all at once.
+    r"""Minimise ½ tr(WᵀGW) − tr(WᵀP) + α‖W‖₁ over W by coordinate descent, for all columns at once.
 
     With G = XᵀX/n and P = XᵀY/n this is the lasso of each column of Y on X.
 
@@ -165,7 +166,7 @@ def lasso(
         if largest < 1e-10:
             return weights + 0.0  # no −0
     raise InputError(
-        problem="the lasso did not converge: two latents of a model are almost the same",
+        problem="the lasso did not converge: two latents of a model are almost equal",
         remedy="use 'spearman'",
     )
 
@@ -185,12 +186,12 @@ def _pair_scores(
 
 
 def _strengths(relation: Float[np.ndarray, "row column"]) -> Float[np.ndarray, " row"]:
-    """max²/sum of each row; 0 for a row without any relation."""
+    """Return max²/sum of each row; 0 for a row of zeros."""
     totals = relation.sum(axis=1)
     return np.divide(relation.max(axis=1) ** 2, totals, out=np.zeros_like(totals), where=totals > 0)
 
 
 def _per_model(pairs: Float[np.ndarray, "model model"]) -> Float[np.ndarray, " model"]:
-    """Median over the other models."""
+    """Return the median over the other models."""
     m = len(pairs)
     return np.median(pairs[~np.eye(m, dtype=bool)].reshape(m, m - 1), axis=1)

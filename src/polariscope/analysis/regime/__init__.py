@@ -1,4 +1,4 @@
-"""The polarised regime: which latent variables are active, mixed and passive, and what follows from it.
+"""The polarised regime: active, mixed and passive latents, and their consequences.
 
-Arrays only: a representation from any library can be diagnosed.
+The functions use arrays only, so a representation from any library can be diagnosed.
 """

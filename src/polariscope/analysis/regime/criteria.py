@@ -1,4 +1,4 @@
-"""Other rules for which latents are in use, how far they agree, types sample by sample, and how polarised it all is."""
+"""Other rules for latents in use and their agreement, types per sample, and the degree of polarisation."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from polariscope.numerics.intervals import mean_with_interval
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Mixture:
-    """Shares of samples per latent, and the label that follows."""
+    """Shares of samples per latent, and the labels derived from them."""
 
     known: Float[np.ndarray, " latent"]
-    """Share of samples with σ²/Σ† < α: the input fixes the latent."""
+    """Share of samples with σ²/Σ† < α: the input determines the latent."""
     unknown: Float[np.ndarray, " latent"]
     """Share of samples with σ²/Σ† > 1 − α: the posterior is as wide as the prior."""
     labels: tuple[MixtureLabel, ...]
 
 
 def mixture(variance: Float[np.ndarray, "sample latent"], alpha: float = TypeRule.alpha) -> Mixture:
-    """Label of each latent from the posterior variance of single samples, relative to the prior's.
+    """Label each latent by the posterior variances of single samples, relative to the prior's variance.
 
     * active, passive: known, or unknown, for at least 1 − α of the samples;
     * mixed: both for at least α of them, "sometimes active, sometimes passive" (bonheme2023 Def. 6.3.1);
-    * noisy: everything else, above all a latent with the same intermediate variance everywhere. The primary rule
-      calls it mixed although it mixes nothing.
+    * noisy: all other latents, such as one with the same intermediate variance for every sample. The primary rule
+      calls it mixed although it does not switch between active and passive.
 
     >>> mixture(np.array([[0.01, 0.01, 0.5], [0.02, 1.0, 0.5]])).labels
     ('active', 'mixed', 'noisy')
@@ -52,19 +52,19 @@ def _label(known: float, unknown: float, alpha: float) -> MixtureLabel:
 
 
 SWITCHING = 0.05
-"""Share of the inputs that a switching latent must have at either end."""
+"""Minimum share of known inputs, and of unknown inputs, of a switching latent."""
 
 
 def mixedness(kind: VariableType, known: float, unknown: float, mean: float) -> Mixedness | None:
-    """In which way a latent is mixed; None when it is not.
+    """Return the kind of a mixed latent, or None if the latent is not mixed.
 
-    The rule calls mixed what is neither active nor passive, and these are three different things:
+    The rule calls a latent mixed if it is neither active nor passive. There are three kinds:
 
     * switching: active for some inputs and passive for others, as mixed latents are defined (bonheme2023
-      Def. 6.3.1). At least one input in twenty is at either end, and together they are at least half of the inputs;
-    * intermediate: no such switch; the input fixes the latent to some degree only. A linear VAE has the same variance
-      for every input and therefore no other kind;
-    * wide: no such switch, and on average a posterior that is wider than the prior.
+      Def. 6.3.1). At least 5 % of the inputs are known, at least 5 % are unknown, and the two add up to at least half;
+    * intermediate: the latent does not switch, and the input determines it only to some degree. In a linear VAE every
+      mixed latent is of this kind, because its variance is the same for every input;
+    * wide: the latent does not switch, and its posterior is on average wider than the prior.
 
     :param kind: type of the latent
     :param known: share of samples with σ²/Σ† < α
@@ -91,19 +91,20 @@ def std_of_mean(posterior: RelativePosterior, *, threshold: float = 0.5) -> InUs
 
 
 def mean_variance(posterior: RelativePosterior, *, threshold: float = 0.8) -> InUse:
-    """E[σ²] < 0.8. zietlow2022 §4.3.4, where a run with fewer such latents than factors is over-pruned."""
+    """E[σ²] < 0.8. zietlow2022 §4.3.4 calls a run with fewer such latents than factors over-pruned."""
     return posterior.variance.mean(axis=0) < threshold
 
 
 def kl_tail(posterior: RelativePosterior, *, tolerance: float = 0.1) -> InUse:
     """Not in the tail of the order by KL in which E[μ²] ≤ 0.1, |E[σ] − 1| ≤ 0.1. mushom2020 §5.3.
 
-    The source judges "μ ≈ 0, σ ≈ 1" by eye; the tolerance is ours. The tail is unbroken: a latent that looks
-    like the prior but has a larger KL than one that does not is kept.
+    The source judges "μ ≈ 0, σ ≈ 1" by eye; the tolerance is ours. The tail has no gaps: a latent that looks like the
+    prior counts as in use if its KL is larger than that of a latent that does not look like the prior.
     """
     centred = (posterior.mean**2).mean(axis=0) <= tolerance
     wide = np.abs(np.sqrt(posterior.variance).mean(axis=0) - 1) <= tolerance
     order = order_by_kl(posterior)
+    # Accumulate from the smallest KL: the tail ends at the first latent that differs from the prior.
     tail = np.logical_and.accumulate((centred & wide)[order[::-1]])[::-1]
     in_use = np.empty(len(order), dtype=bool)
     in_use[order] = ~tail
@@ -111,7 +112,7 @@ def kl_tail(posterior: RelativePosterior, *, tolerance: float = 0.1) -> InUse:
 
 
 def kl_threshold(posterior: RelativePosterior, *, threshold: float = 0.1) -> InUse:
-    """KL > 0.1 nats. mathieu2019 code, where the threshold is left to the caller; 0.1 is ours."""
+    """KL > 0.1 nats. mathieu2019 code, which leaves the threshold to the caller; 0.1 is ours."""
     return mean_with_interval(posterior.kl)[0] > threshold
 
 
@@ -131,7 +132,7 @@ def active_units(posterior: RelativePosterior, *, threshold: float = 0.01) -> In
 
 
 def mixture_label(posterior: RelativePosterior, *, alpha: float = TypeRule.alpha) -> InUse:
-    """σ² ≤ 0.9 for more than a tenth of the samples: the sample-by-sample label is not passive."""
+    """σ² ≤ 0.9 for more than a tenth of the samples: the label from single samples is not passive."""
     return np.array([label != "passive" for label in mixture(posterior.variance, alpha).labels])
 
 
@@ -148,10 +149,11 @@ CRITERIA: dict[str, Criterion] = {
 
 
 def compare_criteria(posterior: RelativePosterior, primary: InUse) -> CriteriaTable:
-    """Every criterion beside the primary rule, and their pairwise agreement."""
+    """Apply every criterion, and compute its agreement with the primary rule and with the others."""
     in_use = np.array([primary, *(criterion(posterior) for criterion in CRITERIA.values())])
     agreement = (in_use[:, None, :] == in_use[None, :, :]).mean(axis=2)
     rules = ["The primary rule: not passive. bonheme2023 §6.4.1."]
+    # Tables show the first line of a criterion's docstring as its description.
     rules += [(criterion.__doc__ or "").split("\n", 1)[0] for criterion in CRITERIA.values()]
     return CriteriaTable(
         ("primary", *CRITERIA),
@@ -162,33 +164,34 @@ def compare_criteria(posterior: RelativePosterior, primary: InUse) -> CriteriaTa
 
 
 def order_by_kl(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
-    """Latents by KL, largest first: how much each says of the input (mushom2020 §5.3).
+    """Return the latents by KL, largest first: the most informative come first (mushom2020 §5.3).
 
-    Ties, as between the infinite KLs of a deterministic encoder, go by the spread of the mean, then stay.
+    Ties, such as the infinite KLs of a deterministic encoder, are ordered by the spread of the mean, then by index.
     """
+    # np.lexsort sorts by its last key first.
     return np.lexsort((-posterior.absolute_mean.std(axis=0), -mean_with_interval(posterior.kl)[0]))
 
 
 def order_by_variance(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
-    """Latents by E[σ²], smallest first: "non-linear principal components". zietlow2022 Eq. 4.8, §3.3.5."""
+    """Return the latents by E[σ²], smallest first: "non-linear principal components". zietlow2022 Eq. 4.8, §3.3.5."""
     return np.argsort(posterior.variance.mean(axis=0), kind="stable")
 
 
 def polarisation(posterior: RelativePosterior) -> Polarisation:
-    r"""Relative error of the KL written for active latents alone.
+    r"""Compute the relative error of the KL that is written for active latents alone.
 
     .. math:: \Delta_\mathrm{KL} = \frac{|L_\mathrm{KL} - L_{\approx\mathrm{KL}}|}{L_\mathrm{KL}}, \qquad
         L_{\approx\mathrm{KL}} = \tfrac12 \sum_{j \in V_a} \mathrm{E}\,[\mu_j^2 - \log\sigma_j^2 - 1]
 
-    with V_a the latents of std(μ) > 0.5. The approximation leaves out σ² where it should be near 0 and every
-    latent that should be the prior. Below 0.03 the regime is called polarised. A KL of 0, every posterior the
-    prior, is approximated exactly: Δ = 0. Moments are relative to a Gaussian prior, if it is not N(0, 1).
+    with V_a the latents of std(μ) > 0.5. The approximation omits σ² of these latents, which should be near 0, and all
+    other latents, which should equal the prior. Below 0.03 the regime is called polarised. If every posterior equals
+    the prior, the KL is 0 and Δ = 0. For a Gaussian prior other than N(0, 1) the moments are relative to the prior.
 
     Reference: zietlow2022 Eqs 3.5, 3.38.
     """
     active = std_of_mean(posterior)
     kl = float(posterior.gaussian_kl.mean(axis=0).sum())
-    # 2 KL = μ² + σ² − log σ² − 1, so leaving out σ² is leaving out E[σ²]/2 of the latent's KL.
+    # 2 KL = μ² + σ² − log σ² − 1, so omitting σ² subtracts E[σ²]/2 from the latent's KL.
     active_kl = posterior.gaussian_kl[:, active].mean(axis=0) - posterior.variance[:, active].mean(axis=0) / 2
     approximate = float(active_kl.sum())
     return Polarisation(

@@ -1,4 +1,4 @@
-"""From a representation to its diagnosis."""
+"""Diagnosis of a representation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from polariscope.numerics.information import (
 )
 from polariscope.numerics.intervals import mean_with_interval
 
-LARGEST = 1e30  # beyond it squares and cubes overflow, and no encoder means it
+LARGEST = 1e30  # squares and cubes of larger values overflow; only a diverged encoder produces them
 
 
 def diagnose(
@@ -66,29 +66,30 @@ def diagnose(
     n_bootstrap: int = TypeRule.n_bootstrap,
     seed: int = 0,
 ) -> Regime:
-    """Which latents are active, mixed and passive, how sure that is, and what follows from it.
+    """Diagnose a representation: active, mixed and passive latents, the certainty of the types, and the consequences.
 
-    Give a :class:`~polariscope.analysis.representation.Representation`, or the arrays of one by name: ``mean`` and
-    ``variance`` (σ², not its logarithm), both (sample, latent), and ``sampled``; without it one draw from
-    N(mean, variance) is made with ``seed``. ``prior_mean`` and ``prior_variance``, when the prior is not
-    N(0, 1), have the shape (latent,), or (sample, latent) for a conditional prior.
+    Pass a :class:`~polariscope.analysis.representation.Representation`, or its arrays by name: ``mean`` and
+    ``variance`` (σ², not its logarithm), both (sample, latent), and ``sampled``. Without ``sampled``, one draw from
+    N(mean, variance) is made with ``seed``. If the prior is not N(0, 1), ``prior_mean`` and ``prior_variance`` have the
+    shape (latent,), or (sample, latent) for a conditional prior.
 
-    ``alpha`` is the tolerance of the rule (:mod:`polariscope.analysis.regime.latent_types`), between 0 and 0.5;
-    ``n_bootstrap`` the number of resamples behind each confidence. The same arguments give the same result.
+    ``alpha`` is the tolerance of the rule (:mod:`polariscope.analysis.regime.latent_types`), between 0 and 0.5.
+    ``n_bootstrap`` is the number of resamples from which each confidence is estimated. The same arguments give the same
+    result.
 
-    Stated values: a constant latent adds 0 to the total correlation and has correlation 0 with others;
-    linearly dependent latents have an infinite total correlation; a posterior variance of 0 has an infinite
-    KL. Refused: fewer than two samples, NaN, negative variances, numbers beyond 1e30.
+    Degenerate cases: a constant latent adds 0 to the total correlation and has correlation 0 with others. Linearly
+    dependent latents have an infinite total correlation. A posterior variance of 0 has an infinite KL. Fewer than two
+    samples, NaN, negative variances and values beyond 1e30 raise an error.
 
-    :param representation: a Representation; None with the arrays below.
+    :param representation: a Representation, or None if the arrays are passed.
     :param mean: posterior means, (sample, latent).
     :param variance: posterior variances σ², (sample, latent).
     :param sampled: (default: drawn) one draw per sample from the posterior.
     :param prior_mean: (default 0) mean of the prior.
     :param prior_variance: (default 1) variance of the prior.
-    :param alpha: (default: that of ``TypeRule``) tolerance of the rule that names the types.
-    :param n_bootstrap: (default 200) resamples behind each confidence.
-    :param seed: (default 0) seed of the resamples, and of the draw where ``sampled`` is not given.
+    :param alpha: (default 0.1) tolerance of the rule that determines the types.
+    :param n_bootstrap: (default 200) number of resamples from which each confidence is estimated.
+    :param seed: (default 0) seed of the resamples, and of the draw if ``sampled`` is not passed.
 
     >>> rng = np.random.default_rng(0)
     >>> mean = rng.normal(size=(1000, 2)) * [1, 0.01]
@@ -170,7 +171,7 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         use=use,
         training=representation.training,
         fit=representation.fit,
-        dependence_in_use=tables.of(IN_USE, [index for index, one in enumerate(use) if one.in_use]),
+        dependence_in_use=tables.of(IN_USE, [index for index, each in enumerate(use) if each.in_use]),
     )
 
 
@@ -181,7 +182,7 @@ def _latents(
     types = types_of(moments_of_latents, rule.alpha).tolist()
     shares = type_shares(posterior, alpha=rule.alpha, n_bootstrap=rule.n_bootstrap, generator=generator)
     ranges = alpha_ranges(moments_of_latents, rule.alpha)
-    # A KL is not negative, but a model's own single-draw estimate of it can be.
+    # A KL is not negative, but a model's single-draw estimate of it can be.
     kl, interval = mean_with_interval(
         posterior.kl, at_least=0.0 if posterior.kl is posterior.gaussian_kl else -np.inf
     )
@@ -238,9 +239,9 @@ def _structure(
 def _check_size(representation: Representation) -> None:
     if representation.n_samples < 2:
         raise InputError(
-            problem="a diagnosis needs at least 2 samples",
+            problem="a diagnosis requires at least 2 samples",
             got=representation.n_samples,
-            remedy="types are moments over samples: encode a few thousand",
+            remedy="types are computed from moments over samples: encode a few thousand",
         )
     for name in ("mean", "variance", "sampled", "prior_mean", "prior_variance", "rate"):
         array = getattr(representation, name)
@@ -264,14 +265,14 @@ def _check_size(representation: Representation) -> None:
 def _representation(
     representation: Representation | Any, arrays: dict[str, Any], seed: int
 ) -> Representation:
-    """The representation meant; without a sampled array one is drawn."""
+    """Return the representation, or build it from the arrays; without a sampled array one is drawn."""
     passed = [name for name, array in arrays.items() if array is not None]
     if isinstance(representation, Representation):
         if passed:
             raise InputError(
-                problem="a Representation and arrays were both given",
-                got=f"{', '.join(passed)} beside it",
-                remedy="leave one of them out",
+                problem="a Representation and arrays were both passed",
+                got=f"a Representation and {', '.join(passed)}",
+                remedy="pass one or the other",
             )
         fields = {name: getattr(representation, name) for name in (*arrays, "rate")}
         floats: dict[str, Any] = {k: _as_float(k, array) for k, array in fields.items() if array is not None}
@@ -293,9 +294,9 @@ def _representation(
     missing = [name for name in ("mean", "variance") if arrays[name] is None]
     if missing:
         raise InputError(
-            problem=f"diagnose needs {' and '.join(missing)}",
+            problem=f"diagnose requires {' and '.join(missing)}",
             remedy=(
-                "give a Representation, or ",
+                "pass a Representation, or ",
                 Argument("mean"),
                 " and ",
                 Argument("variance"),
@@ -304,7 +305,7 @@ def _representation(
         )
     checked: dict[str, Any] = {name: _as_float(name, arrays[name]) for name in passed}
     if "sampled" not in checked:
-        # The checks of Representation come first: a negative variance has no root.
+        # Representation validates its arrays; without that, the draw would take the root of a negative variance.
         valid = Representation(**checked, sampled=checked["mean"])
         checked |= {"sampled": draw_sampled(valid.mean, valid.variance, seed), "sampled_was_drawn": True}
     return Representation(**checked)

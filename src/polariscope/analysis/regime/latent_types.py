@@ -1,4 +1,4 @@
-"""The type of each latent: the rule, how sure it is and how it depends on α."""
+"""Types of latents: the rule, its confidence and its dependence on α."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PriorKind = Literal["standard", "fixed", "conditional"]
 VariableType = Literal["active", "mixed", "passive"]
 TYPES: tuple[VariableType, ...] = ("active", "mixed", "passive")
 COLOURS: dict[VariableType, str] = {"active": TEAL, "mixed": ORANGE, "passive": GREY}
-"""One colour per type of latent, told apart by readers of every kind of colour vision."""
+"""Colour of each type of latent; readers with colour-vision deficiencies can distinguish them."""
 
 
 def classify(
@@ -31,13 +31,13 @@ def classify(
     variance_variance: Float[np.ndarray, " latent"],
     alpha: float = TypeRule.alpha,
 ) -> list[VariableType]:
-    r"""Type of each latent from two moments over the samples of its posterior variance σ².
+    r"""Return the type of each latent from the mean and variance, over the samples, of its posterior variance σ².
 
-    * passive: mean in [1 − α, 1 + α] and variance < α: it is the prior, whatever the input;
-    * active: mean ≤ α and variance < α: it is known almost exactly, whatever the input;
-    * mixed: everything else.
+    * passive: mean in [1 − α, 1 + α] and variance < α. The posterior equals the prior for every input;
+    * active: mean ≤ α and variance < α. Every input determines the latent almost exactly;
+    * mixed: all other latents.
 
-    The variance is relative to the prior's when that is not 1. Reference: bonheme2023 §6.4.1, α = 0.1,
+    The posterior variance is relative to the prior's if that is not 1. Reference: bonheme2023 §6.4.1, α = 0.1,
     population variance; ``<`` and ``≤`` as in the authors' code.
 
     >>> classify(np.array([0.01, 0.5, 1.02]), np.array([0.0, 0.2, 0.0]))
@@ -61,7 +61,7 @@ SELECTIONS: tuple[str, ...] = (
 
 
 def select(types: Sequence[VariableType], selection: str) -> list[int]:
-    """Numbers of the latents whose type is in ``selection``: "full", or types joined by "+", in any order.
+    """Return the indices of the latents whose type is in ``selection``: "full", or types joined by "+", in any order.
 
     >>> select(["active", "passive", "mixed"], "mixed+active")
     [0, 2]
@@ -77,12 +77,12 @@ def select(types: Sequence[VariableType], selection: str) -> list[int]:
 
 
 NEARBY = 0.2
-"""How much larger or smaller another α is, relatively, for which a type should still hold."""
+"""Relative change of α that should leave a type unchanged."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Moments:
-    """What the rule looks at. The last two only under a conditional prior."""
+    """Moments to which the rule applies. The last two are computed only for a conditional prior."""
 
     mean: Float[np.ndarray, "*batch latent"]
     """Mean over samples of r = σ²/Σ†."""
@@ -91,21 +91,21 @@ class Moments:
     displacement: Float[np.ndarray, "*batch latent"] | None = None
     """Mean over samples of (μ − μ†)²/Σ†."""
     noise: Float[np.ndarray, "*batch latent"] | None = None
-    """Mean of σ² over the variance of μ; infinite for a mean that never varies."""
+    """Mean of σ² divided by the variance of μ; infinite if μ is constant."""
 
 
 def moments(posterior: RelativePosterior) -> Moments:
-    """Moments over the samples."""
+    """Return the moments over the samples."""
     return _gather([(values.mean(axis=0), values.var(axis=0)) for values in _columns(posterior)])
 
 
 def moments_of_resamples(
     posterior: RelativePosterior,
 ) -> Callable[[Float[np.ndarray, "resample sample"]], Moments]:
-    """A function from weights of the samples (rows that sum to 1) to the moments over each weighting."""
+    """Return a function that maps weights of the samples (rows that sum to 1) to the moments under each weighting."""
     columns = _columns(posterior)
     centres = [values.mean(axis=0) for values in columns]
-    # Centred first: E[x²] − E[x]² would lose the digits of a variance that is small beside the mean.
+    # Centre first: E[x²] − E[x]² would lose the digits of a variance that is small compared with the mean.
     centred = np.concatenate(
         [values - centre for values, centre in zip(columns, centres, strict=True)], axis=1
     )
@@ -114,6 +114,7 @@ def moments_of_resamples(
     def weighted(weights: Float[np.ndarray, "resample sample"]) -> Moments:
         shift, square = np.split(weights @ powers, 2, axis=1)
         means = np.concatenate(centres) + shift
+        # Rounding can make the variance of a constant slightly negative.
         variances = np.maximum(square - shift**2, 0.0)
         pairs = zip(*(np.split(array, len(columns), axis=1) for array in (means, variances)), strict=True)
         return _gather(list(pairs))
@@ -122,16 +123,16 @@ def moments_of_resamples(
 
 
 def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch latent"]:
-    r"""Type of each latent.
+    r"""Return the type of each latent.
 
-    A fixed prior: :func:`polariscope.analysis.regime.latent_types.classify` on r = σ²/Σ†, which is the published rule
-    when the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so in addition
+    For a fixed prior, :func:`polariscope.analysis.regime.latent_types.classify` is applied to r = σ²/Σ†; this is the published
+    rule if the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so in addition
 
-    * passive needs mean (μ − μ†)²/Σ† < α: the posterior is where the prior is;
-    * active needs mean σ² < α · Var(μ): the mean moves by far more than its noise.
+    * passive requires mean (μ − μ†)²/Σ† < α: the posterior is centred on the prior;
+    * active requires mean σ² < α · Var(μ): the mean varies much more than its noise.
 
     Reference: bonheme2023 §6.4.1 (fixed), §5 (conditional: it gives no rule; this one is derived).
-    Ours: active keeps the condition Var(r) < α under a conditional prior.
+    Ours: under a conditional prior, active also requires Var(r) < α.
     """
     types = np.array(classify(moments.mean.ravel(), moments.variance.ravel(), alpha)).reshape(
         moments.mean.shape
@@ -146,7 +147,7 @@ def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch laten
 def thresholds(
     moments: Moments,
 ) -> tuple[Float[np.ndarray, "*batch latent"], Float[np.ndarray, "*batch latent"]]:
-    """The α from which each latent is active, and that from which it is passive; from there on it stays."""
+    """Return the smallest α at which each latent is active and the smallest at which it is passive, up to 0.5."""
     active = np.maximum(moments.mean, moments.variance)
     passive = np.maximum(np.abs(moments.mean - 1), moments.variance)
     if moments.noise is not None:
@@ -157,14 +158,14 @@ def thresholds(
 
 
 def _columns(posterior: RelativePosterior) -> list[Float[np.ndarray, "sample latent"]]:
-    """What the moments are taken of."""
+    """Return the arrays whose moments are needed."""
     if posterior.prior != "conditional":
         return [posterior.variance]
     return [posterior.variance, posterior.mean**2, posterior.absolute_variance, posterior.absolute_mean]
 
 
 def _gather(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Moments:
-    """Moments from the mean and variance of each of :func:`_columns`."""
+    """Assemble the moments from the mean and variance of each array of :func:`_columns`."""
     ratio, *others = pairs
     if not others:
         return Moments(*ratio)
@@ -178,7 +179,7 @@ ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
 
 @dataclasses.dataclass(frozen=True)
 class Sensitivity(AbstractRecord):
-    """Types over a grid of α."""
+    """Types of the latents at several values of α."""
 
     alphas: tuple[float, ...]
     types: tuple[tuple[VariableType, ...], ...]
@@ -194,15 +195,15 @@ class Sensitivity(AbstractRecord):
 
 
 def sensitivity(moments: Moments, alpha: float) -> Sensitivity:
-    """Types at each α of a fixed grid and at the chosen one."""
+    """Return the types at each α of a fixed grid and at ``alpha``."""
     alphas = tuple(sorted({*ALPHAS, alpha}))
     return Sensitivity(alphas, tuple(tuple(types_of(moments, at).tolist()) for at in alphas))
 
 
 def alpha_ranges(moments: Moments, alpha: float) -> list[tuple[float, float]]:
-    """For each latent, the interval around ``alpha`` in which its type stays; exact, not from a grid.
+    """Return, for each latent, the interval around ``alpha`` in which its type is the same; exact, not from a grid.
 
-    A latent is mixed up to some α and active, or passive, from there to 0.5, where the rule ends.
+    A latent is mixed up to some α and active, or passive, from there to 0.5, the upper limit of the rule.
 
     >>> alpha_ranges(Moments(np.array([0.04]), np.array([0.01])), alpha=0.1)
     [(0.04, 0.5)]
@@ -210,7 +211,7 @@ def alpha_ranges(moments: Moments, alpha: float) -> list[tuple[float, float]]:
     # At most one of the two lies below 0.5, since m ≤ α and m ≥ 1 − α exclude each other there.
     first = np.minimum(np.minimum(*thresholds(moments)), ALPHA_LIMIT)
     mixed = types_of(moments, alpha) == "mixed"
-    # On the bound itself |m − 1| may round to the other side of α.
+    # On the bound itself |m − 1| can round to the other side of α.
     return [
         (0.0, float(max(start, alpha))) if is_mixed else (float(min(start, alpha)), ALPHA_LIMIT)
         for start, is_mixed in zip(first, mixed, strict=True)
@@ -218,26 +219,26 @@ def alpha_ranges(moments: Moments, alpha: float) -> list[tuple[float, float]]:
 
 
 def is_fragile(alpha_range: tuple[float, float], alpha: float) -> bool:
-    """Whether a type is another one for an α that differs by at most a fifth.
+    """Return True if the type changes when α changes by at most a fifth.
 
-    :param alpha_range: interval around α in which the type stays
+    :param alpha_range: interval around α in which the type is the same
     :param alpha: tolerance of the rule
     """
     return alpha_range[0] > (1 - NEARBY) * alpha or alpha_range[1] < min((1 + NEARBY) * alpha, ALPHA_LIMIT)
 
 
-CONFIDENT = 0.9  # share of resamples from which a type counts as sure
+CONFIDENT = 0.9  # minimum share of resamples with the same type for that type to count as sure
 BLOCK = 4_000_000  # weights held in memory at once
 
 
 def type_shares(
     posterior: RelativePosterior, *, alpha: float, n_bootstrap: int, generator: np.random.Generator
 ) -> Float[np.ndarray, "latent 3"]:
-    """Share of bootstrap resamples in which each latent is active, mixed and passive, in this order.
+    """Return the shares of bootstrap resamples in which each latent is active, mixed and passive, in this order.
 
-    Each resample draws n of the n samples with replacement and applies the primary rule again. A share of 1
-    for the type found on all samples: the type does not hang on which samples were drawn. About a half: the
-    latent sits on the boundary of the rule. It says nothing about another seed or a longer training.
+    Each resample draws n of the n samples with replacement and applies the primary rule again. If the type on all
+    samples has a share of 1, it does not depend on the samples drawn. A share of about a half means that the latent is
+    on the boundary of the rule. The shares do not account for other seeds or longer training.
 
     Reference: Efron, Bootstrap Methods: Another Look at the Jackknife (efron1979).
     """
@@ -252,10 +253,11 @@ def type_shares(
 def _resamples(
     n_samples: int, n_bootstrap: int, generator: np.random.Generator
 ) -> Iterator[Float[np.ndarray, "resample sample"]]:
-    """How often each sample is drawn, over n: a resample's mean is then one matrix product."""
+    """Yield, for each resample, the count of each sample divided by n, so a mean is one matrix product."""
     block = max(1, BLOCK // n_samples)
     for start in range(0, n_bootstrap, block):
         rows = min(block, n_bootstrap - start)
         drawn = generator.integers(n_samples, size=(rows, n_samples))
+        # Offset each resample, so that one bincount counts all of them.
         drawn += n_samples * np.arange(rows)[:, None]
         yield np.bincount(drawn.ravel(), minlength=rows * n_samples).reshape(rows, n_samples) / n_samples

@@ -1,4 +1,4 @@
-"""Posterior and prior of each latent in numbers: what a conditional prior makes of them."""
+"""Moments of the posterior and the prior of each latent, above all for conditional priors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polariscope.analysis.representation import Representation
 
 @dataclasses.dataclass(frozen=True)
 class LatentMoments:
-    """One latent over the observations: posterior N(μ, Σ), prior N(μ†, Σ†). Means unless it says otherwise."""
+    """Moments of one latent over the observations, with posterior N(μ, Σ) and prior N(μ†, Σ†); means by default."""
 
     kl: float
     """KL of the posterior from the prior, in nats."""
@@ -25,31 +25,32 @@ class LatentMoments:
     prior_mean: float
     """E[μ†]."""
     std_of_prior_mean: float
-    """Standard deviation of μ† over the observations; 0 where all have the same prior."""
+    """Standard deviation of μ† over the observations; 0 if all have the same prior."""
     prior_variance: float
     """E[Σ†]."""
     largest_prior_variance: float
     """Largest Σ†."""
     ratio: float
-    """E[Σ/Σ†]: 1 where the posterior is as wide as the prior, near 0 where it is much narrower."""
+    """E[Σ/Σ†]: 1 if the posterior is as wide as the prior, near 0 if it is much narrower."""
     displacement: float
-    """E[(μ − μ†)²/Σ†]: 0 where the posterior stays at the prior's mean."""
+    """E[(μ − μ†)²/Σ†]: 0 if the posterior is always centred on the prior."""
     match: float
-    """E[Σ†] / E[Σ + (μ − μ†)²]: 1 where the prior is as wide as these posteriors need; infinite where they are
+    """E[Σ†] / E[Σ + (μ − μ†)²]: 1 if the prior has the width that minimises the rate; infinite if the posteriors are
     points at its mean."""
 
 
 def latent_moments(representation: Representation) -> tuple[LatentMoments, ...]:
-    r"""Moments of the posterior and the prior of each latent, over the observations.
+    r"""Compute moments of the posterior and the prior of each latent, over the observations.
 
-    The rate :math:`\mathrm{E}\,\mathrm{KL}(N(\mu, \Sigma) \,\|\, N(\mu^\dagger, \Sigma^\dagger))` is least, for one
-    Σ† for all observations, at :math:`\Sigma^\dagger = \mathrm{E}[\Sigma + (\mu - \mu^\dagger)^2]`, where
-    ``match`` is 1. For an active latent with μ† = 0 and Σ ≈ 0 this is Σ† ≈ μ².
+    With the same Σ† for all observations, the rate
+    :math:`\mathrm{E}\,\mathrm{KL}(N(\mu, \Sigma) \,\|\, N(\mu^\dagger, \Sigma^\dagger))` is smallest at
+    :math:`\Sigma^\dagger = \mathrm{E}[\Sigma + (\mu - \mu^\dagger)^2]`, where ``match`` is 1. For an active latent with
+    μ† = 0 and Σ ≈ 0 this is Σ† ≈ μ².
 
-    Reference: bonheme2023 §5.3, Figs 5.1–5.4, in numbers.
+    Reference: bonheme2023 §5.3, Figs 5.1–5.4, as numbers.
 
-    :param representation: what :func:`polariscope.encode` returns; without moments of a prior, those of N(0, 1) are
-        taken.
+    :param representation: result of :func:`polariscope.encode`; without moments of a prior, those of N(0, 1) are
+        used.
 
     >>> rep = Representation(np.array([[2.0], [-2.0]]), np.full((2, 1), 0.5), np.zeros((2, 1)))
     >>> (result,) = latent_moments(rep)

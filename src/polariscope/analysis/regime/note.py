@@ -1,4 +1,4 @@
-"""Notes of a diagnosis: a code that decisions read, and the text that is made from it."""
+"""Notes of a diagnosis: a code for programs, and the text generated from it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Writer = Callable[..., str]
 
 
 class Note(str):
-    """A note of a diagnosis. It is the text that a reader sees, and carries the code that tables and pages read.
+    """A note of a diagnosis: a text for readers, with a code for tables and pages.
 
-    Stored are the code, the latents and the facts; the text is made from them whenever a note is made or read.
+    Only the code, the latents and the facts are stored; the text is generated from them.
 
     :param code: kind of the note, a key of ``WRITERS``.
-    :param latents: (default None: the whole diagnosis) latents that it is about.
-    :param facts: numbers in the text, JSON values; ``text`` is used as it is (notes of other parts and of 0.2.0).
+    :param latents: (default None: the whole diagnosis) latents that the note is about.
+    :param facts: values in the text, as JSON values; ``text`` replaces the text (other notes, and those of 0.2.0).
 
     >>> note = Note("wide", (3,))
     >>> note.code, note.latents, str(note).partition(".")[0]
-    ('wide', (3,), 'Wider than the prior: latent 3')
+    ('wide', (3,), 'Latent 3 has a larger variance than the prior')
     """
 
     code: str
@@ -41,6 +41,7 @@ class Note(str):
         return note
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # By default pickle would call __new__ with the text as the code.
         return Note.from_dict, (self.to_dict(),)
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,7 +51,7 @@ class Note(str):
 
     @classmethod
     def from_dict(cls, stored: object) -> Note:
-        """Return the note that :meth:`to_dict` described, or that version 0.2.0 stored as text.
+        """Return the note that :meth:`to_dict` wrote, or that version 0.2.0 stored as text.
 
         :param stored: a mapping, or the text of a note of 0.2.0.
         """
@@ -62,7 +63,7 @@ class Note(str):
 
     @classmethod
     def from_text(cls, text: str) -> Note:
-        """Return a note with this text; notes of a diagnosis by version 0.2.0 get their code and latents.
+        """Return a note with this text; for texts of version 0.2.0 the code and the latents are recovered.
 
         :param text: the text.
         """
@@ -73,7 +74,7 @@ class Note(str):
 
 
 def name_latents(indices: Sequence[int]) -> str:
-    """Return latents in words.
+    """Return a phrase that names these latents.
 
     >>> name_latents([3]), name_latents([0, 2])
     ('latent 3', 'latents 0, 2')
@@ -88,7 +89,7 @@ MISFIT = "sampled does not look like draws from N(mean, variance): (z − μ)²/
 def _exponentiated(_: list[int], misfits: Sequence[int]) -> str:
     also = f" Also, {MISFIT}{name_latents(misfits)}." if misfits else ""
     return (
-        "No posterior variance is below the prior's, which hardly happens; variance may have been exponentiated twice, "
+        "No posterior variance is below the prior's, which is rare; variance might have been exponentiated twice, "
         f"which swaps active with passive.{also}"
     )
 
@@ -96,41 +97,63 @@ def _exponentiated(_: list[int], misfits: Sequence[int]) -> str:
 def _point(which: list[int], own: bool) -> str:
     return (
         f"A posterior variance of 0 makes the {'Gaussian ' if own else ''}KL infinite in {name_latents(which)}"
-        f"{'; the KLs shown are of the model itself' if own else ''}."
+        f"{'; the KLs shown are those of the model' if own else ''}."
     )
 
 
 def _unsure(which: list[int], shares: Mapping[str, float]) -> str:
     listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if share)
-    return f"The type of latent {which[0]} is unsure: in the bootstrap it is {listed}."
+    return f"The type of latent {which[0]} is uncertain: in the bootstrap it is {listed}."
 
 
 def _fragile(which: list[int], edges: Mapping[str, float]) -> str:
-    places = ", ".join(f"{edges[str(index)]:.3f}" for index in which)
+    alphas = ", ".join(f"{edges[str(index)]:.3f}" for index in which)
     if len(which) == 1:
-        return f"The type of latent {which[0]} depends on α: it changes at α = {places}."
-    return f"The types of {name_latents(which)} depend on α: they change at α = {places}, in this order."
+        return f"The type of latent {which[0]} depends on α: it changes at α = {alphas}."
+    return f"The types of {name_latents(which)} depend on α: they change at α = {alphas}, respectively."
 
 
 def _idle(which: list[int]) -> str:
-    its, they_say = ("its", "it says") if len(which) == 1 else ("their", "they say")
+    if len(which) == 1:
+        return (
+            f"Latent {which[0]} is not passive by its variance, but its mean is nearly constant. Its posterior is "
+            "nearly the same for every input, so it carries no information, whatever the KL."
+        )
     return (
-        f"Not passive by {its} variance, yet with a mean that hardly moves: {name_latents(which)}. "
-        f"{its.capitalize()} posterior is nearly the same for every input: {they_say} nothing about the input, "
-        "whatever the KL."
+        f"{capitalised(name_latents(which))} are not passive by their variance, but their means are nearly constant. "
+        "Their posteriors are nearly the same for every input, so they carry no information, whatever the KL."
     )
 
 
 def _intermediate(which: list[int]) -> str:
-    them, they_do = ("it", "it does") if len(which) == 1 else ("them", "they do")
+    have, them, they_do = ("has", "it", "it does") if len(which) == 1 else ("have", "them", "they do")
     return (
-        f"Intermediate variance: {name_latents(which)}. The rule calls {them} mixed, but {they_do} not switch between "
-        "active and passive: most inputs are known to some degree."
+        f"{capitalised(name_latents(which))} {have} an intermediate variance. The rule calls {them} mixed, but "
+        f"{they_do} not switch between active and passive: most inputs determine {them} only to some degree."
+    )
+
+
+def _wide(which: list[int]) -> str:
+    have, them, they_carry = (
+        ("has", "it", "it carries") if len(which) == 1 else ("have", "them", "they carry")
+    )
+    return (
+        f"{capitalised(name_latents(which))} {have} a larger variance than the prior. The rule calls {them} mixed, but "
+        f"{they_carry} no information."
+    )
+
+
+def _displaced(which: list[int], alpha: float) -> str:
+    are, means, their = ("is", "mean", "its") if len(which) == 1 else ("are", "means", "their")
+    differ = "differs" if len(which) == 1 else "differ"
+    return (
+        f"{capitalised(name_latents(which))} {are} passive by {their} variance, but {their} {means} {differ} from the "
+        f"prior's (mean (μ − μ†)²/Σ† ≥ {alpha:g})."
     )
 
 
 def _not_gaussian(which: list[int], mixed: Sequence[int], shaped: Sequence[int]) -> str:
-    """Join latents that switch and those of another shape."""
+    """Join the two reasons: latents that switch, and latents that are skewed or heavy-tailed."""
     reasons = []
     if switching := [index for index in which if index in mixed]:
         reasons.append(f"mixed latents that switch are not Gaussian: {name_latents(switching)}")
@@ -144,8 +167,8 @@ def _not_gaussian(which: list[int], mixed: Sequence[int], shaped: Sequence[int])
 
 def _constant(source: str) -> Writer:
     return lambda which: (
-        f"Constant in the {source} representation: {name_latents(which)}. Independent of everything: correlation 0, "
-        "nothing added to the total correlation."
+        f"Constant in the {source} representation: {name_latents(which)}. A constant latent has correlation 0 with the "
+        "others and adds nothing to the total correlation."
     )
 
 
@@ -166,10 +189,11 @@ def _in_use(n_in_use: int) -> str:
 def _other_values(
     _: list[int], likelihood: str, source: Source, rival: str, gain: float, values: RivalReason
 ) -> str:
-    what = "0 and 1" if values == "binary" else "counts"
+    description = "0 and 1" if values == "binary" else "counts"
     return (
-        f"The values are {what}, and the likelihood {rival} fits them better than {likelihood}, by {gain:.3g} nats per "
-        f"observation with the same means, on {SOURCES[source]}. With {likelihood}, latents can describe noise."
+        f"The values are {description}, and the likelihood {rival} fits them better than {likelihood}, by {gain:.3g} "
+        f"nats per observation with the same means, on {SOURCES[source]}. With {likelihood}, latents can describe "
+        "noise."
     )
 
 
@@ -213,15 +237,15 @@ def _over_pruned(_: list[int], n_in_use: int, n_not_passive: int, n_factors: int
         counted = f" ({n_not_passive} {'is' if n_not_passive == 1 else 'are'} not passive)"
     return (
         f"Over-pruned: {_in_use(n_in_use)}{counted}, for {_varying(n_factors)} (zietlow2022 §4.3.4 discards such "
-        "runs). A lower weight of the rate keeps more of them; more latents do not."
+        "runs). A lower weight of the rate keeps more of them in use; adding latents does not."
     )
 
 
 WRITERS: dict[str, Writer] = {
     OTHER: lambda _, text: text,
-    "drawn": lambda _: "sampled was not given: it is one draw from N(mean, variance), made here.",
+    "drawn": lambda _: "sampled was not passed, so it was drawn once from N(mean, variance).",
     "not-begun": lambda _: (
-        "No posterior variance is below the prior's: the model has not begun to encode its inputs. Train it longer; if "
+        "No posterior variance is below the prior's: the model does not encode its inputs yet. Train it longer; if "
         "that changes nothing, lower the weight of the rate."
     ),
     "exponentiated": _exponentiated,
@@ -229,56 +253,50 @@ WRITERS: dict[str, Writer] = {
         f"{MISFIT}{name_latents(which)}; check that variance is σ², neither its logarithm nor its root."
     ),
     "deterministic": lambda _: (
-        "Every posterior variance is 0: the encoder is deterministic and has no finite KL to the prior. Every latent "
-        "counts as active, whatever it says."
+        "Every posterior variance is 0: the encoder is deterministic and has no finite KL from the prior. Every latent "
+        "counts as active, even if it carries no information."
     ),
     "point": _point,
     "fewer-samples-than-latents": lambda _, n_samples, n_latents: (
-        f"{n_samples} samples of {n_latents} latents are always linearly dependent: the total correlation is infinite "
-        "for that reason alone; encode more samples."
+        f"{n_samples} samples of {n_latents} latents are always linearly dependent, so the total correlation is "
+        "infinite. Encode more samples."
     ),
     "few-samples": lambda _, n_samples, n_latents: (
-        f"{n_samples} samples are few for {n_latents} latents (10 per latent are a minimum): total correlation, mutual "
-        "information and effective rank are biased; encode more."
+        f"{n_samples} samples are few for {n_latents} latents (at least 10 per latent are recommended): total "
+        "correlation, mutual information and effective rank are biased. Encode more samples."
     ),
     "unsure": _unsure,
     "fragile": _fragile,
     "idle": _idle,
-    "wide": lambda which: (
-        f"Wider than the prior: {name_latents(which)}. The rule calls this mixed, but no input is known."
-    ),
+    "wide": _wide,
     "intermediate": _intermediate,
-    "displaced": lambda which, alpha: (
-        f"Passive by variance, but with a mean away from the prior's (mean (μ − μ†)²/Σ† ≥ {alpha:g}): "
-        f"{name_latents(which)}."
-    ),
+    "displaced": _displaced,
     "constant-in-mean": _constant("mean"),
     "constant-in-sampled": _constant("sampled"),
     "infinite-in-mean": _infinite("mean"),
     "infinite-in-sampled": _infinite("sampled"),
     "not-gaussian": _not_gaussian,
     "conditional": lambda _: (
-        "The prior depends on the sample: it can follow the posterior of a latent that the decoder uses, so a small KL "
-        "does not make a latent passive; the column of its use shows whether the decoder needs it."
+        "The prior depends on the sample, so it can follow the posterior of a latent that the decoder uses, and a "
+        "small KL does not make a latent passive. The decoder effect shows whether the decoder uses it."
     ),
     "own-kl": lambda _: (
-        "The KLs are the model's own; types, Δ_KL and the criteria on moments compare the posterior with the Gaussian "
-        "that a passive latent has under this prior."
+        "The KLs are those of the model. Types, Δ_KL and the criteria on moments compare the posterior with the "
+        "Gaussian posterior of a passive latent under this prior."
     ),
     "too-few-latents": lambda _, n_latents, n_factors: (
-        f"Fewer latents than factors: {n_latents} for {_varying(n_factors)}. Not every factor can have a latent of its "
-        "own."
+        f"Fewer latents than factors: {n_latents} for {_varying(n_factors)}. Some factors have to share a latent."
     ),
     "still-learning": lambda _, n_in_use, n_factors: (
         f"Still learning: {_in_use(n_in_use)}, for {_varying(n_factors)}, but the loss was still falling when training "
-        "ended. Train longer before you change anything else."
+        "ended. Train longer before you change other settings."
     ),
     "over-pruned": _over_pruned,
     "likelihood-other-values": _other_values,
     "likelihood-overdispersed": _overdispersed,
     "likelihood-other-variance": _other_variance,
 }
-"""The text of each kind of note, from its latents and its facts."""
+"""Function that writes the text of each kind of note, from its latents and its facts."""
 
 ABOUT_LIKELIHOOD = frozenset(
     ("likelihood-other-values", "likelihood-overdispersed", "likelihood-other-variance")
@@ -290,7 +308,7 @@ ABOUT_LATENTS = frozenset(
         *("not-gaussian", "constant-in-mean", "constant-in-sampled"),
     )
 )
-"""Codes of notes that are about some latents."""
+"""Codes of notes about particular latents."""
 
 OLDER: dict[str, str] = {
     "sampled was not given": "drawn",
@@ -318,12 +336,12 @@ OLDER: dict[str, str] = {
     "Still learning": "still-learning",
     "Over-pruned": "over-pruned",
 }
-"""How the notes of version 0.2.0, which stored only their text, begin."""
+"""First words of the notes of version 0.2.0, which stored only the texts, and their codes."""
 VARYING = re.compile(r"for (\d+) varying factor")
 
 
 def factors_named(notes: Sequence[Note]) -> int:
-    """Return the number of varying factors that the notes of a diagnosis by version 0.2.0 name; 0 if none does.
+    """Return the number of varying factors in the notes of a diagnosis by version 0.2.0; 0 if there is none.
 
     :param notes: its notes.
     """

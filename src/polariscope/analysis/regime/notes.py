@@ -1,4 +1,4 @@
-"""Honest limits: which assumptions behind a diagnosis do not hold, as notes with codes."""
+"""Limits of a diagnosis: notes about assumptions that do not hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.numerics.dependence import total_correlation_of
 
 ENOUGH = 100
-"""Samples from which the shape of a distribution is judged."""
+"""Minimum number of samples for judging the shape of a distribution."""
 
 
 EXCLUSIVE: dict[str, tuple[str, ...]] = {
@@ -33,28 +33,29 @@ EXCLUSIVE: dict[str, tuple[str, ...]] = {
     "infinite KL": ("deterministic", "point"),
     "latents for the factors": ("too-few-latents", "over-pruned"),
 }
-"""Codes of notes that would contradict or repeat each other about one latent: the first of each group is shown.
+"""Codes of notes that would contradict or repeat each other about one latent; the first of each group is shown.
 
-A note about the whole diagnosis silences the later ones of its group; one about some latents takes these out of them.
+A note about the whole diagnosis suppresses the later ones of its group. A note about some latents removes these latents
+from the later ones.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
-    """A note that applies, before the choice."""
+    """A note that applies, before exclusive notes are removed."""
 
     code: str
     latents: frozenset[int] | None = None
-    """Those it is about; None for the whole diagnosis."""
+    """Latents that the note is about; None for the whole diagnosis."""
     facts: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
 
 def choose(drafts: Sequence[Draft]) -> list[Note]:
-    """Return the notes that are shown: one of each group in ``EXCLUSIVE`` for every latent.
+    """Select the notes to show: one of each group in ``EXCLUSIVE`` for every latent.
 
-    :param drafts: all that apply, in the order in which they are shown.
+    :param drafts: all notes that apply, in the order in which they are shown.
     """
-    chosen = []
+    selected = []
     for draft in drafts:
         latents = draft.latents
         for group in EXCLUSIVE.values():
@@ -66,8 +67,8 @@ def choose(drafts: Sequence[Draft]) -> list[Note]:
                 elif other.code in group[: group.index(draft.code)]:
                     latents = frozenset()
         if latents is None or latents:
-            chosen.append(Note(draft.code, None if latents is None else sorted(latents), **draft.facts))
-    return chosen
+            selected.append(Note(draft.code, None if latents is None else sorted(latents), **draft.facts))
+    return selected
 
 
 def notes(
@@ -77,7 +78,7 @@ def notes(
     covariances: Mapping[str, Float[np.ndarray, "latent latent"]],
     alpha: float,
 ) -> list[Note]:
-    """Return what a reader of this diagnosis should know; empty when every assumption holds."""
+    """Return the notes of a diagnosis; empty if every assumption holds."""
     return choose(possible(representation, posterior, latents, covariances, alpha))
 
 
@@ -136,8 +137,7 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
         edges = {latent.index: latent.alpha_range[1 if latent.type == "mixed" else 0] for latent in fragile}
         facts = {"edges": {str(index): edge for index, edge in edges.items()}}  # JSON has text as keys
         yield Draft("fragile", frozenset(edges), facts)
-    # Whatever the prior, a posterior that is the same for every input carries no information; the rule does not look
-    # at means.
+    # A posterior that is the same for every input carries no information under any prior, and the rule ignores means.
     kinds = {
         "idle": [latent.index for latent in latents if latent.is_idle],
         **{
@@ -148,7 +148,7 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
     for kind, indices in kinds.items():
         if indices:
             yield Draft(kind, frozenset(indices))
-    # The published rule looks at variances only, so a posterior beside the prior can pass for it.
+    # The published rule uses variances only, so a posterior with another mean than the prior can count as passive.
     displaced = (posterior.mean**2).mean(axis=0) >= alpha
     moved = [latent.index for latent in latents if latent.type == "passive" and displaced[latent.index]]
     if moved:
@@ -202,9 +202,9 @@ def _about_pruning(
 
 
 def varying_factors(representation: Representation) -> int:
-    """Return the number of factors that vary in these samples; 0 if no factors are known.
+    """Return the number of factors that vary in these samples; 0 without factors.
 
-    :param representation: codes, perhaps with factors.
+    :param representation: codes, with or without factors.
     """
     if representation.factors is None:
         return 0
@@ -213,18 +213,18 @@ def varying_factors(representation: Representation) -> int:
 
 
 def _not_drawn_from(representation: Representation) -> Bool[np.ndarray, " latent"]:
-    """Latents whose (z − μ)²/σ² averages away from 1 by more than 6 standard errors."""
+    """Return a mask of the latents whose mean (z − μ)²/σ² differs from 1 by more than 6 standard errors."""
     mean, variance, sampled = (
         getattr(representation, name).astype(np.float64) for name in ("mean", "variance", "sampled")
     )
-    # Where σ drowns in the rounding of μ, z − μ is rounding too.
+    # If σ is below the rounding error of μ, z − μ consists of rounding errors.
     eps = max(np.finfo(representation.mean.dtype).eps, np.finfo(representation.sampled.dtype).eps)
-    seen = variance > (100 * eps * np.abs(mean)) ** 2
-    ratio = np.divide((sampled - mean) ** 2, variance, out=np.ones_like(mean), where=seen)
-    count = np.maximum(seen.sum(axis=0), 1)
-    average = 1 + ((ratio - 1) * seen).sum(axis=0) / count
-    spread = np.sqrt((((ratio - average) * seen) ** 2).sum(axis=0) / count)
-    # √2 is the standard deviation for a Gaussian; a broken ratio may have less by accident.
+    reliable = variance > (100 * eps * np.abs(mean)) ** 2
+    ratio = np.divide((sampled - mean) ** 2, variance, out=np.ones_like(mean), where=reliable)
+    count = np.maximum(reliable.sum(axis=0), 1)
+    average = 1 + ((ratio - 1) * reliable).sum(axis=0) / count
+    spread = np.sqrt((((ratio - average) * reliable) ** 2).sum(axis=0) / count)
+    # √2 is the standard deviation for a Gaussian; a wrong ratio can have a smaller one by accident.
     error = np.maximum(spread, np.sqrt(2)) / np.sqrt(count)
     return (count >= ENOUGH) & (np.abs(average - 1) > 6 * error)
 
@@ -239,7 +239,7 @@ def _far_from_gaussian(x: Float[np.ndarray, "sample latent"]) -> Bool[np.ndarray
     square = standard * standard
     skewness = np.abs((square * standard).mean(axis=0))
     kurtosis = np.abs((square * square).mean(axis=0) - 3)
-    # Three standard errors of a Gaussian's skewness and kurtosis on top, √(6/n) and √(24/n).
+    # Allow for three standard errors of a Gaussian's skewness and kurtosis, √(6/n) and √(24/n).
     beyond = (skewness > 1 + 3 * np.sqrt(6 / n)) | (kurtosis > 1 + 3 * np.sqrt(24 / n))
     return beyond & (scale > 0)
 

@@ -1,4 +1,4 @@
-"""The diagnosis as a figure."""
+"""Figure of a diagnosis."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def draw(regime: Regime, ax: Axes | None = None) -> Axes:
-    """Variance (bars, left axis) and KL (crosses with intervals, right axis) of each latent, coloured by type.
+    """Draw variance (bars, left axis) and KL (crosses with intervals, right axis) of each latent, coloured by type.
 
     :param regime: the diagnosis.
-    :param ax: (default: axes of a new figure, of pyplot where that is in use) where to draw.
+    :param ax: (default: axes of a new pyplot figure) axes to draw on.
     """
     if ax is None:
         import matplotlib.pyplot as plt
@@ -45,13 +45,13 @@ def draw(regime: Regime, ax: Axes | None = None) -> Axes:
         if math.isfinite(latent.kl)
     ]
     if finite:
-        beside = ax.twinx()
+        kl_axis = ax.twinx()
         values = [latent.kl for _, latent in finite]
         around = [
             [max(0.0, latent.kl - latent.kl_interval[0]) for _, latent in finite],
             [max(0.0, latent.kl_interval[1] - latent.kl) for _, latent in finite],
         ]
-        beside.errorbar([position for position, _ in finite], values, around, fmt="x", color=INK, lw=1)
-        beside.set_ylabel("KL, nats")
+        kl_axis.errorbar([position for position, _ in finite], values, around, fmt="x", color=INK, lw=1)
+        kl_axis.set_ylabel("KL, nats")
     ax.legend(frameon=False, loc="best")
     return ax

@@ -1,4 +1,4 @@
-"""The posterior of each latent in units of its prior, and its divergence from it."""
+"""Posterior of each latent in units of its prior, and its divergence from the prior."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def gaussian_kl(
     prior_mean: Float[np.ndarray, "*_"] | float = 0.0,
     prior_variance: Float[np.ndarray, "*_"] | float = 1.0,
 ) -> Float[np.ndarray, "sample latent"]:
-    r"""KL divergence in nats of N(μ, σ²) from N(μ†, Σ†), for each sample and latent.
+    r"""Compute the KL divergence of N(μ, σ²) from N(μ†, Σ†) in nats, for each sample and latent.
 
     .. math:: \mathrm{KL}_j = \tfrac12 \left( \frac{(\mu_j - \mu^\dagger_j)^2}{\Sigma^\dagger_j}
         + r_j - \log r_j - 1 \right), \qquad r_j = \sigma_j^2 / \Sigma^\dagger_j
 
-    0 when posterior and prior are the same; infinite where σ² = 0, a posterior that is a point.
+    It is 0 if posterior and prior are equal, and infinite if σ² = 0, when the posterior is a point.
 
     Reference: bonheme2023 Eqs 2.18–2.19; zietlow2022 Eq. 2.6. mushom2020 Eq. 3.5 prints its negative.
 
@@ -31,16 +31,17 @@ def gaussian_kl(
     """
     ratio = variance / prior_variance
     logarithm = np.log(ratio, out=np.full_like(ratio, -np.inf), where=ratio > 0)
+    # Grouped so that the terms cancel exactly if posterior and prior are equal.
     divergence = (mean - prior_mean) ** 2 / prior_variance + (ratio - 1) - logarithm
-    return np.maximum(divergence / 2, 0.0)  # rounding may leave −1e-17 where the two are equal
+    return np.maximum(divergence / 2, 0.0)  # rounding can leave −1e-17 if the two are equal
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RelativePosterior:
-    r"""Posterior N(μ, σ²) against prior N(μ†, Σ†), latent by latent, in float64.
+    r"""Posterior N(μ, σ²) of each latent relative to its prior N(μ†, Σ†), in float64.
 
-    With the standard normal prior the relative moments are μ and σ² themselves, so every published
-    rule, written for N(0, 1), holds as printed; for another prior "σ² ≈ 1" becomes "σ² ≈ Σ†".
+    For the standard normal prior the relative moments are μ and σ² themselves, so published rules, which are written
+    for N(0, 1), apply as printed. For another prior "σ² ≈ 1" becomes "σ² ≈ Σ†".
     """
 
     mean: Float[np.ndarray, "sample latent"]
@@ -48,24 +49,24 @@ class RelativePosterior:
     variance: Float[np.ndarray, "sample latent"]
     """σ² / Σ†."""
     kl: Float[np.ndarray, "sample latent"]
-    """KL(q(z_j|x) ‖ p(z_j)) in nats: the model's own where it gave one, else of the two Gaussians."""
+    """KL(q(z_j|x) ‖ p(z_j)) in nats: the model's own KL if it provides one, otherwise that of the two Gaussians."""
     gaussian_kl: Float[np.ndarray, "sample latent"]
-    """KL of the two Gaussians; infinite where σ² = 0."""
+    """KL of the two Gaussians; infinite if σ² = 0."""
     absolute_mean: Float[np.ndarray, "sample latent"]
     """μ."""
     absolute_variance: Float[np.ndarray, "sample latent"]
     """σ²."""
     prior: PriorKind
-    """"conditional" when the prior's moments differ between samples, as in an iVAE."""
+    """"conditional" if the prior's moments differ between samples, as in an iVAE."""
 
 
 def kl_is_gaussian(posterior: RelativePosterior) -> bool:
-    """Whether the model's own KL is that of two Gaussians: then the prior is one."""
+    """Return True if the model's own KL equals that of two Gaussians; then the prior is Gaussian."""
     return np.allclose(posterior.kl.mean(axis=0), posterior.gaussian_kl.mean(axis=0), rtol=1e-3, atol=1e-3)
 
 
 def relative_posterior(representation: Representation) -> RelativePosterior:
-    """Posterior moments of a representation in units of its prior."""
+    """Return the posterior moments of a representation in units of its prior."""
     return in_units_of_prior(
         representation.mean.astype(np.float64),
         representation.variance.astype(np.float64),
@@ -82,7 +83,7 @@ def in_units_of_prior(
     prior_variance: Float[np.ndarray, "*_"],
     rate: Float[np.ndarray, "sample latent"] | None = None,
 ) -> RelativePosterior:
-    """Posterior moments in units of the prior's, from arrays in float64.
+    """Return posterior moments in units of the prior's, from arrays in float64.
 
     :param mean: posterior mean μ
     :param variance: posterior variance σ²
@@ -107,7 +108,7 @@ def _or(array: Float[np.ndarray, "*_"] | None, default: float) -> Float[np.ndarr
 
 
 def prior_kind(prior_mean: Float[np.ndarray, "*_"], prior_variance: Float[np.ndarray, "*_"]) -> PriorKind:
-    """Whether a prior is N(0, 1), another one for all samples, or one for each."""
+    """Return "standard" for N(0, 1), "fixed" for another prior shared by all samples, and "conditional" otherwise."""
     # A (sample, latent) array whose rows are all the same is a fixed prior, however it is stored.
     if any(moment.ndim == 2 and np.ptp(moment, axis=0).any() for moment in (prior_mean, prior_variance)):
         return "conditional"

@@ -1,4 +1,4 @@
-"""The result of a diagnosis: which latents are active, mixed and passive, and the evidence."""
+"""Result of a diagnosis: active, mixed and passive latents, and the evidence."""
 
 from __future__ import annotations
 
@@ -35,26 +35,27 @@ MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
 POLARISED = 0.03  # zietlow2022 Table 3.2
 IN_USE = "in-use"
 DETERMINISTIC, WIDE = 1e-4, 4.0
-"""A nearly deterministic encoder: posterior variances below 1e-4 of the prior's, means beyond 4 times its variance."""
-LARGE = 0.2  # what bonheme2023 §6.5 counts as a correlation
+"""Limits of a nearly deterministic encoder, relative to the prior's variance: posterior variances below 1e-4, and means
+with a variance above 4."""
+LARGE = 0.2  # bonheme2023 §6.5 counts correlations above it
 Mixedness = Literal["switching", "intermediate", "wide"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Latent(AbstractRecord):
-    """One latent variable. Moments are over the samples, variances are population variances."""
+    """Diagnosis of one latent. Moments are over the samples; variances are population variances."""
 
     index: int
-    """Column in the arrays, from 0."""
+    """Column in the arrays, counted from 0."""
     type: VariableType
     confidence: float
     """Share of bootstrap resamples that give this type."""
     shares: dict[VariableType, float]
     """Share of bootstrap resamples that give each type."""
     alpha_range: tuple[float, float]
-    """Interval around the chosen α in which the type stays; exact."""
+    """Exact interval around α in which the type is the same."""
     kl: float
-    """Mean KL from the prior, nats; infinite when a posterior variance is 0."""
+    """Mean KL from the prior in nats; infinite if a posterior variance is 0."""
     kl_interval: tuple[float, float]
     """95 % interval of the mean KL."""
     mean_of_mean: float
@@ -62,28 +63,29 @@ class Latent(AbstractRecord):
     mean_of_variance: float
     variance_of_variance: float
     mean_of_ratio: float
-    """Mean of σ²/Σ†, what the rule sees; equal to ``mean_of_variance`` when the prior is N(0, 1)."""
+    """Mean of σ²/Σ†, to which the rule applies; equal to ``mean_of_variance`` if the prior is N(0, 1)."""
     variance_of_ratio: float
     known: float
     """Share of samples with σ²/Σ† < α."""
     unknown: float
     """Share of samples with σ²/Σ† > 1 − α."""
     mixture: MixtureLabel
-    """Label from these two shares; "noisy" is a latent of intermediate variance that does not switch."""
+    """Label from these two shares; a "noisy" latent has an intermediate variance and does not switch."""
     mixedness: Mixedness | None = None
-    """Of a mixed latent: switching between active and passive inputs, intermediate for most, or wide."""
+    """Kind of a mixed latent: switching between active and passive inputs, intermediate for most inputs, or wide."""
     redundancy: float | None = None
-    """Share of the variance of the mean that a linear function of the means of the other latents that are not passive
-    explains (R², adjusted for their number); None for a mean that never varies and for too few samples."""
+    """R² of a linear prediction of the mean from the means of the other latents that are not passive, adjusted for
+    their number; None if the mean is constant or there are too few samples."""
 
     @property
     def label(self) -> str:
-        """The type, and of a mixed latent the way in which it is mixed: "mixed (switching)"."""
+        """Type, with the kind of a mixed latent: "mixed (switching)"."""
         return self.type if self.mixedness is None else f"{self.type} ({self.mixedness})"
 
     @property
     def is_idle(self) -> bool:
-        """Not passive by its variance, yet with a mean that hardly moves: it says nothing about the input."""
+        """If True, the variance is not passive, but the mean is nearly constant, so the latent carries no
+        information."""
         return self.type != "passive" and self.std_of_mean**2 < 0.01 * self.mean_of_variance
 
 
@@ -93,29 +95,30 @@ class Partner(AbstractRecord):
 
     latent: int
     partner: int | None
-    """None when there is no other latent."""
+    """None if there is no other latent."""
     correlation: float
-    """With its sign; 0 without a partner."""
+    """Signed correlation; 0 without a partner."""
     n_correlated: int
     """Number of other latents with |correlation| > 0.2."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Structure(AbstractRecord):
-    """How the latents of one representation, the mean or the sampled, hang together."""
+    """Dependence between the latents of one representation, the mean or the sampled."""
 
     total_correlation: float
-    """Gaussian, nats; infinite when a latent is a linear function of others."""
+    """Gaussian estimate in nats; infinite if a latent is a linear function of others."""
     averaged_mutual_information: float
-    """Nats, 20 bins; the plug-in estimate, which is biased upwards, as published."""
+    """Plug-in estimate in nats with 20 bins, as published; it is biased upwards."""
     effective_rank: float
     predicted_rank: int
-    """What a polarised model has: latents that are not passive for the mean, all for the sampled."""
+    """Effective rank of a polarised model: for the mean the latents that are not passive, for the sampled all
+    latents."""
     correlation: Matrix
     mutual_information: Matrix
-    """Nats; entropies on the diagonal."""
+    """In nats, with the entropies on the diagonal."""
     partners: tuple[Partner, ...]
-    """The strongest partner of each latent."""
+    """Strongest partner of each latent."""
     chance_mutual_information: float | None = None
     """``averaged_mutual_information`` of shuffled latents; None in results of 0.2.0."""
 
@@ -127,11 +130,11 @@ class Structure(AbstractRecord):
 
 @dataclasses.dataclass(frozen=True)
 class Dependence(AbstractRecord):
-    """How dependent a set of latents is, in nats."""
+    """Dependence within a set of latents, in nats."""
 
     total_correlation: float
     averaged_mutual_information: float
-    """Plug-in estimate, which is biased upwards, as published."""
+    """Plug-in estimate, as published; it is biased upwards."""
     chance_mutual_information: float | None = None
     """``averaged_mutual_information`` of shuffled latents; None in results of 0.2.0."""
 
@@ -141,32 +144,32 @@ class Dependence(AbstractRecord):
         return _corrected(self)
 
 
-def _corrected(one: Structure | Dependence) -> float | None:
-    chance = one.chance_mutual_information
-    return None if chance is None else corrected_information(one.averaged_mutual_information, chance)
+def _corrected(result: Structure | Dependence) -> float | None:
+    chance = result.chance_mutual_information
+    return None if chance is None else corrected_information(result.averaged_mutual_information, chance)
 
 
 @dataclasses.dataclass(frozen=True)
 class Truncation(AbstractRecord):
-    """One row of the table; the numbers are None for fewer than two latents."""
+    """Dependence within a combination of types; the values are None for fewer than two latents."""
 
     selection: str
     latents: tuple[int, ...]
     mean: Dependence | None
     sampled: Dependence | None
     noise_free_total_correlation: float | None
-    """Of Cov[μ] + diag E[σ²], the sampled representation without the noise of one draw."""
+    """Total correlation of Cov[μ] + diag E[σ²], the sampled representation without the noise of one draw."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CriteriaTable(AbstractRecord):
-    """What every rule says of every latent. The first is the primary rule: active and mixed are in use."""
+    """Latents in use by each rule. The first is the primary rule, by which active and mixed latents are in use."""
 
     names: tuple[str, ...]
     rules: tuple[str, ...]
-    """Each rule in a sentence, with its source."""
+    """Description of each rule in a sentence, with its source."""
     in_use: tuple[tuple[bool, ...], ...]
-    """For each rule, whether each latent is in use."""
+    """For each rule, True for each latent in use."""
     agreement: tuple[tuple[float, ...], ...]
     """Share of latents on which two rules agree; the first row is the agreement with the primary rule."""
 
@@ -181,25 +184,25 @@ class CriteriaTable(AbstractRecord):
 
 @dataclasses.dataclass(frozen=True)
 class Polarisation(AbstractRecord):
-    """Δ_KL and what it is made of; ``delta`` is None when the KL is infinite (a posterior variance of 0)."""
+    """Δ_KL and its terms; ``delta`` is None if the KL is infinite (a posterior variance of 0)."""
 
     delta: float | None
     kl: float
     approximate_kl: float
     active: tuple[int, ...]
-    """Latents with std(μ) > 0.5, those the approximation keeps."""
+    """Latents with std(μ) > 0.5, which the approximation includes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Polarised(AbstractRecord):
-    """For how long the regime was polarised without a break until the end."""
+    """Last part of the training in which the regime was polarised without interruption."""
 
     share: float
-    """Share of the training for which it is known: from the first step of the unbroken rest to the end."""
+    """Share of the training from ``since`` to the end."""
     at_most: float
-    """The share if it was polarised right after the last step at which it was not."""
+    """Upper bound of the share: that from the last step that was not polarised to the end."""
     since: int | None
-    """First step of the unbroken rest; None when the last step is not polarised."""
+    """First step after which every measured step is polarised; None if the last step is not polarised."""
     threshold: float
 
     def __str__(self) -> str:
@@ -207,32 +210,32 @@ class Polarised(AbstractRecord):
             return f"Δ_KL is not below {self.threshold:.0%} at the end."
         return (
             f"Δ_KL is below {self.threshold:.0%} from step {self.since:,} to the end: {self.share:.1%} of the training "
-            f"(at most {self.at_most:.1%}, as far as these steps can tell)."
+            f"(at most {self.at_most:.1%}, because it was measured only at some steps)."
         )
 
 
 def polarised_until_the_end(
     steps: Sequence[int], deltas: Sequence[float | None], threshold: float = POLARISED
 ) -> Polarised:
-    r"""The share of the training after which Δ_KL stays below a threshold.
+    r"""Return the last part of the training in which Δ_KL is always below a threshold.
 
     .. math:: \frac{T - t_k}{T}, \qquad k = \min \{ i : \Delta_\mathrm{KL}(t_j) < 0.03 \text{ for all } j \ge i \}
 
-    at steps t₁ < t₂ < … < T. Between t_{k−1}, where it was not, and t_k nothing is known: ``at_most`` is the share
-    from t_{k−1} on (from 0, where k = 1). A Δ_KL that is not defined is not below.
+    at steps t₁ < t₂ < … < T. Δ_KL was not measured between t_{k−1}, where it is not below, and t_k. ``at_most`` is
+    therefore the share from t_{k−1} on (from 0 if k = 1). An undefined Δ_KL counts as not below.
 
-    Reference: zietlow2022 Eq. 3.38, Tab. 3.2, which looks every 500 batches.
+    Reference: zietlow2022 Eq. 3.38, Tab. 3.2, which evaluates it every 500 batches.
 
-    :param steps: where it was measured, ascending.
-    :param deltas: Δ_KL at each step; None where it is not defined.
-    :param threshold: (default 0.03) below which the regime is called polarised.
+    :param steps: steps at which it was measured, ascending.
+    :param deltas: Δ_KL at each step; None if it is not defined.
+    :param threshold: (default 0.03) value below which the regime is called polarised.
 
     >>> polarised_until_the_end([10, 20, 30, 40], [0.01, 0.2, 0.02, 0.01])
     Polarised(share=0.25, at_most=0.5, since=30, threshold=0.03)
     """
     if len(steps) != len(deltas) or not len(steps):
         raise InputError(
-            "steps and deltas", "be as many, and at least one", got=f"{len(steps)} and {len(deltas)}"
+            "steps and deltas", "have the same length, at least 1", got=f"{len(steps)} and {len(deltas)}"
         )
     below = [delta is not None and delta < threshold for delta in deltas]
     first = len(below) - next((index for index, low in enumerate(reversed(below)) if not low), len(below))
@@ -245,10 +248,10 @@ def polarised_until_the_end(
 
 @dataclasses.dataclass(frozen=True)
 class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
-    """Diagnosis of a representation: ``types`` and ``counts`` are the answer, the rest the evidence."""
+    """Diagnosis of a representation: ``types`` and ``counts`` are the result, the other fields the evidence."""
 
     latents: tuple[Latent, ...]
-    """In the order of the arrays' columns."""
+    """Diagnosis of each latent, in the order of the arrays' columns."""
     order: tuple[int, ...]
     """Latents by KL, largest first."""
     order_by_variance: tuple[int, ...]
@@ -260,40 +263,41 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
     mean: Structure
     sampled: Structure
     noise_free_total_correlation: float
-    """Gaussian total correlation of Cov[μ] + diag E[σ²]: of the sampled representation over all its draws."""
+    """Gaussian total correlation of Cov[μ] + diag E[σ²]: the sampled representation averaged over draws."""
     truncation: tuple[Truncation, ...]
     criteria: CriteriaTable
     sensitivity: Sensitivity
     polarisation: Polarisation
     notes: tuple[Note, ...]
-    """Assumptions that do not hold, as texts with codes."""
+    """Assumptions that do not hold, as texts with codes; empty if all hold."""
     n_samples: int
     alpha: float
     n_bootstrap: int
     seed: int
     prior: PriorKind
     has_gaussian_kl: bool
-    """Whether the KL is that to a Gaussian prior, where it measures what a latent says about the input."""
+    """If True, the KL is that from a Gaussian prior, so it measures the information that a latent carries."""
     meaning_of_passive: str
     n_factors: int = 0
-    """Number of known factors that vary in these samples; 0 if none is known."""
+    """Number of known factors that vary in these samples; 0 without factors."""
     use: tuple[Use, ...] = ()
-    """Use of each latent, by the decoder or by its information; empty in diagnoses by version 0.2.0."""
+    """Use of each latent, from the decoder or from its information; empty in diagnoses by version 0.2.0."""
     training: TrainingState = dataclasses.field(default_factory=TrainingState)
-    """State of the training that the model comes from; unknown without a log."""
+    """State of the training of the model; unknown without a log."""
     fit: LikelihoodFit = dataclasses.field(default_factory=LikelihoodFit)
-    """Residuals against the likelihood of the model; empty without a decoder, and in diagnoses by version 0.2.0."""
+    """Fit of the model's likelihood to the residuals; empty without a decoder, and in diagnoses by version 0.2.0."""
     dependence_in_use: Truncation | None = None
-    """Dependence of the latents in use; None in earlier diagnoses, which have it for types only (``truncation``)."""
+    """Dependence of the latents in use; None in earlier diagnoses, which include only that of types
+    (``truncation``)."""
 
     @property
     def over_pruned(self) -> bool:
-        """Whether fewer latents have E[σ²] < 0.8 than factors vary (zietlow2022 §4.3.4, which discards such runs)."""
+        """If True, fewer latents have E[σ²] < 0.8 than factors vary (zietlow2022 §4.3.4 discards such runs)."""
         rule = self.criteria.names.index("mean-variance")
         return sum(self.criteria.in_use[rule]) < self.n_factors
 
     def has_note(self, code: str) -> bool:
-        """Return whether the diagnosis has a note of this kind.
+        """Return True if the diagnosis has a note of this kind.
 
         :param code: a key of :data:`polariscope.analysis.regime.note.WRITERS`.
         """
@@ -315,25 +319,25 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
 
     @property
     def kinds_of_mixed(self) -> dict[Mixedness, int]:
-        """Number of mixed latents of each kind, those that occur."""
+        """Number of mixed latents of each kind that occurs."""
         kinds = [latent.mixedness for latent in self.latents if latent.mixedness is not None]
         return {kind: kinds.count(kind) for kind in get_args(Mixedness) if kind in kinds}
 
     @property
     def uses(self) -> tuple[Use, ...]:
-        """Use of each latent; for diagnoses by version 0.2.0 the information, from the moments that they have."""
+        """Use of each latent; for diagnoses by version 0.2.0 the information, computed from the stored moments."""
         return self.use or tuple(
             use_of_moments(latent.std_of_mean, latent.mean_of_variance) for latent in self.latents
         )
 
     @property
     def in_use(self) -> list[int]:
-        """Latents in use, by KL: :mod:`polariscope.analysis.regime.use` has the rule."""
+        """Latents in use, by KL; for the rule see :mod:`polariscope.analysis.regime.use`."""
         return [index for index in self.order if self.uses[index].in_use]
 
     @property
     def passive_in_words(self) -> str:
-        """Meaning of passive for this prior; passive latents that are in use all the same are named."""
+        """Meaning of passive for this prior, with a list of the passive latents that are in use nevertheless."""
         moving = sorted(index for index in self.in_use if self.types[index] == "passive")
         if not moving:
             return self.meaning_of_passive
@@ -345,16 +349,16 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
 
     @property
     def fragile(self) -> list[int]:
-        """Latents whose type is another one for an α that differs by at most a fifth."""
+        """Latents whose type changes when α changes by at most a fifth."""
         return [latent.index for latent in self.latents if is_fragile(latent.alpha_range, self.alpha)]
 
     @property
     def passive_partners(self) -> tuple[Partner, ...]:
-        """In the mean representation, the strongest partner of each passive latent."""
+        """Strongest partner of each passive latent in the mean representation."""
         return tuple(partner for partner in self.mean.partners if self.types[partner.latent] == "passive")
 
     def select(self, selection: str) -> list[int]:
-        """Return the columns of some latents: ``rep.mean[:, regime.select("in-use")]``.
+        """Return the columns of the selected latents: ``rep.mean[:, regime.select("in-use")]``.
 
         :param selection: "in-use", "full", or types joined by "+": "active+mixed".
         """
@@ -376,9 +380,9 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Regime:
-        """Return the diagnosis that :meth:`to_dict` wrote, equal in every bit; anything else is refused.
+        """Return the diagnosis that :meth:`to_dict` wrote, equal in every bit; other values raise an error.
 
-        A diagnosis by version 0.2.0 has notes without codes and no ``n_factors``: both are read from the texts.
+        A diagnosis by version 0.2.0 has notes without codes and no ``n_factors``; both are parsed from the texts.
 
         :param stored: JSON values.
         """
@@ -418,8 +422,8 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
     def findings(self) -> tuple[Finding, ...]:
         """Conditions that people search for by name: posterior collapse, a nearly deterministic encoder.
 
-        Without a latent in use, a decoder that ignores codes with a rate (more than 0.1 nats of KL in a latent) is told
-        apart from a collapse.
+        If no latent is in use, a decoder that ignores informative codes (more than 0.1 nats of KL in a latent) is
+        distinguished from a collapse.
         """
         if not self.in_use:
             is_open = any(use.can_be_in_use for use in self.uses)
@@ -432,6 +436,7 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
         latents = [self.latents[j] for j in self.in_use if self.latents[j].mean_of_variance > 0]
         is_point = bool(latents) and all(latent.mean_of_ratio < DETERMINISTIC for latent in latents)
         is_wide = any(
+            # Ratio over variance is 1/Σ†, so this compares the variance of the mean with the prior's.
             latent.std_of_mean**2 * latent.mean_of_ratio > WIDE * latent.mean_of_variance
             for latent in latents
         )
@@ -450,24 +455,25 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw mean posterior variance and KL of every latent, by KL, in the colour of its type.
 
-        Bars are the variances, on the left axis; crosses the KLs in nats with their intervals, on the right one.
+        Bars show the variances, on the left axis. Crosses show the KLs in nats with their intervals, on the right axis.
 
-        :param ax: (default: axes of a new figure) where to draw.
+        :param ax: (default: axes of a new figure) axes to draw on.
         """
+        # Imported here, because matplotlib is slow to import.
         from polariscope.analysis.regime.plotting import draw
 
         return draw(self, ax)
 
 
 def alphas(latent: Latent) -> str:
-    """The α for which the type of a latent stays the same: "0.035–0.5"."""
+    """Return the range of α in which the type of a latent is the same, such as "0.035–0.5"."""
     return "–".join(f"{round(end, 3):g}" for end in latent.alpha_range)
 
 
 def stability(regime: Regime) -> str:
-    """How sure the types are: over resamples of the data, and over the choice of α.
+    """Describe the certainty of the types, over resamples of the data and over the choice of α.
 
-    Resamples at one α say nothing of another, so neither stands without the other.
+    Resamples at one α do not show the effect of another α, so both are always reported.
     """
     unsure = [latent.index for latent in regime.latents if latent.confidence < CONFIDENT]
     near = f"an α within {NEARBY:.0%} of {regime.alpha:g}"
@@ -485,13 +491,13 @@ def stability(regime: Regime) -> str:
 
 
 REDUNDANT = 0.5
-"""R² from which a mean counts as mostly redundant with others."""
+"""Minimum R² of a mean that counts as mostly redundant with others."""
 
 
 def about_passive_means(regime: Regime) -> str:
-    """What the means of passive latents hold, as far as a linear prediction tells; empty without any.
+    """Describe the variation and linear redundancy of the means of passive latents; empty if there are none.
 
-    They vary little, but not at random: what little they hold is usually in the other latents too.
+    The means vary little, but not at random: they usually repeat information from the other latents.
     """
     passive = [latent for latent in regime.latents if latent.type == "passive"]
     if not passive:

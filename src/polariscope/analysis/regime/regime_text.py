@@ -1,4 +1,4 @@
-"""A diagnosis in words and tables: plain text for a terminal, HTML for a notebook."""
+"""Text and tables of a diagnosis: plain text for a terminal, HTML for a notebook."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from polariscope.core.text import number, plural
 
 
 def tables(regime: Regime) -> list[TextTable]:
-    """All tables, the most important first."""
+    """Return all tables, the most important first."""
     return [
         latents(regime),
         structures(regime),
@@ -32,7 +32,7 @@ def tables(regime: Regime) -> list[TextTable]:
 
 
 def latents(regime: Regime) -> TextTable:
-    """Every latent, by KL."""
+    """Return the table of latents, by KL."""
 
     def row(latent: Latent) -> list[str]:
         return [
@@ -56,7 +56,7 @@ def latents(regime: Regime) -> TextTable:
 
 
 def structures(regime: Regime) -> TextTable:
-    """How dependent the latents of each representation are."""
+    """Return the table of the dependence between the latents of each representation."""
 
     def row(name: str, structure: Structure) -> list[str]:
         dependence = (
@@ -73,12 +73,12 @@ def structures(regime: Regime) -> TextTable:
         *("representation", *numbers),
         rows=[row("mean", regime.mean), row("sampled", regime.sampled), noise_free],
         numbers=numbers,
-        title="Dependence between latents (nats); averaged MI is less its chance level, that of shuffled latents",
+        title="Dependence between latents (nats); averaged MI minus its chance level, that of shuffled latents",
     )
 
 
 def truncation(regime: Regime) -> TextTable:
-    """Total correlation and averaged mutual information of every combination of types."""
+    """Return the table of total correlation and averaged mutual information of every combination of types."""
     rows = []
     for row in regime.truncation:
         cells = ["–"] * 5
@@ -92,12 +92,12 @@ def truncation(regime: Regime) -> TextTable:
             ]
         rows.append([row.selection, str(len(row.latents)), *cells])
     header = ["types", "latents", "TC mean", "TC sampled", "TC noise-free", "MI mean", "MI sampled"]
-    title = "Truncation: the same within each combination of types; MI is less its chance level"
+    title = "Truncation: dependence within each combination of types; MI minus its chance level"
     return TextTable(*header, rows=rows, numbers=header[1:], title=title)
 
 
 def partners(regime: Regime) -> TextTable:
-    """The strongest partner of every latent."""
+    """Return the table of the strongest partner of every latent."""
 
     def cells(partner: Partner) -> list[str]:
         name = "–" if partner.partner is None else str(partner.partner)
@@ -114,24 +114,24 @@ def partners(regime: Regime) -> TextTable:
         for index in regime.order
     ]
     header = ["latent", "type", "mean: with", "r", "|r| > 0.2", "R²", "sampled: with", "r", "|r| > 0.2"]
-    title = "Strongest correlation of each latent with another (R²: of a linear prediction by all that are not passive)"
+    title = "Strongest correlation of each latent with another (R²: linear prediction from those not passive)"
     return TextTable(*header, rows=rows, numbers=header[2:], title=title)
 
 
 def criteria(regime: Regime) -> TextTable:
-    """What other rules say."""
+    """Return the table of the latents in use by other rules."""
     table = regime.criteria
     rows = [
         [name, "".join("+" if used else "·" for used in in_use), str(sum(in_use)), f"{agreement:.0%}"]
         for name, in_use, agreement in zip(table.names, table.in_use, table.agreement[0], strict=True)
     ]
     header = ["criterion", "latents 0, 1, …", "not passive", "agreement"]
-    title = "Rules of the literature: not passive (+) or passive (·), and their agreement with the first"
+    title = "Rules from the literature: not passive (+) or passive (·), and their agreement with the first"
     return TextTable(*header, rows=rows, numbers=header[2:], title=title)
 
 
 def sensitivity(regime: Regime) -> TextTable:
-    """How many of each type at other α."""
+    """Return the table of the number of latents of each type at other values of α."""
     rows = [
         [f"{alpha:g}", *(str(types.count(name)) for name in regime.counts)]
         for alpha, types in zip(regime.sensitivity.alphas, regime.sensitivity.types, strict=True)
@@ -141,7 +141,7 @@ def sensitivity(regime: Regime) -> TextTable:
 
 
 def summary(regime: Regime) -> str:
-    """Return the number of latents of each type, the share of the KL in active ones, and how sure the types are."""
+    """Return the number of latents of each type, the share of the KL in active ones, and the certainty of the types."""
     counts = ", ".join(f"{count} {name}" for name, count in regime.counts.items())
     sentences = [f"{plural(regime.n_latents, 'latent')}: {counts}."]
     kinds = ", ".join(f"{count} {kind}" for kind, count in regime.kinds_of_mixed.items())
@@ -151,13 +151,13 @@ def summary(regime: Regime) -> str:
         share = sum(latent.kl for latent in regime.latents if latent.type == "active") / regime.kl
         sentences.append(f"KL {regime.kl:.2f} nats, {share:.0%} of it in active latents.")
     else:
-        sentences.append("The KL is 0: the latents say nothing about the input.")
+        sentences.append("The KL is 0: the latents carry no information about the input.")
     sentences += [f"Mixed: {kinds}."] if kinds else []
     return " ".join([*sentences, stability(regime)])
 
 
 def remarks(regime: Regime) -> list[str]:
-    """Lines under the tables."""
+    """Return the lines below the tables."""
     polarisation = regime.polarisation
     if polarisation.delta is None:
         delta = "Δ_KL is not defined: the KL is infinite."
@@ -167,7 +167,7 @@ def remarks(regime: Regime) -> list[str]:
     return [
         delta,
         f"Σ E[σ²] {number(regime.trace)}.",
-        f"Passive: {regime.passive_in_words}. Known: σ² < {regime.alpha:g} of the prior's; "
+        f"Passive: {regime.passive_in_words}. Known: σ² < {regime.alpha:g} of the prior's variance; "
         f"unknown: σ² > {1 - regime.alpha:g} of it.",
         *([about_passive_means(regime)] if regime.counts["passive"] else []),
         *([f"Likelihood {regime.fit.in_words}."] if regime.fit.in_words else []),
@@ -175,17 +175,17 @@ def remarks(regime: Regime) -> list[str]:
 
 
 def as_text(regime: Regime) -> str:
-    """Return verdict, tables and notes, aligned."""
+    """Return the verdict, the tables and the notes as aligned text."""
     return "\n\n".join(["\n".join(regime.verdict.lines), details(regime)])
 
 
 def details(regime: Regime) -> str:
-    """Return everything behind the verdict: counts of types, all tables, notes."""
+    """Return the details of the verdict: counts of types, all tables, notes."""
     return "\n\n".join([summary(regime), str(tables(regime)[0]), evidence(regime)])
 
 
 def evidence(regime: Regime) -> str:
-    """What stands behind the table of latents."""
+    """Return the evidence for the table of latents: the other tables, remarks and notes."""
     parts = [str(table) for table in tables(regime)[1:]]
     parts.append("\n".join(remarks(regime)))
     if regime.notes:
@@ -194,7 +194,7 @@ def evidence(regime: Regime) -> str:
 
 
 def as_html(regime: Regime) -> str:
-    """The same as HTML; everything that could hold markup is escaped."""
+    """Return the diagnosis as HTML; all text is escaped."""
     parts = [
         f"<p><strong>{html.escape(str(regime.verdict))}</strong></p>",
         f"<p>{html.escape(summary(regime))}</p>",

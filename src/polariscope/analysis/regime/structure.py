@@ -1,4 +1,4 @@
-"""How latents hang together: who correlates with whom, and dependence within each combination of types."""
+"""Dependence between latents: correlations, redundancy, and dependence within each combination of types."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from polariscope.numerics.information import averaged_mutual_information
 def redundancy(
     covariance: Float[np.ndarray, "latent latent"], not_passive: Bool[np.ndarray, " latent"], n_samples: int
 ) -> list[float | None]:
-    r"""How well the others predict each latent: R² of a linear regression on those that are not passive.
+    r"""Compute the R² of a linear prediction of each latent from the other latents that are not passive.
 
     .. math:: R_j^2 = C_{jA} C_{AA}^{-1} C_{Aj} / C_{jj}, \qquad
         \bar R_j^2 = 1 - (1 - R_j^2) \frac{n - 1}{n - k - 1}
 
-    with C the covariance of n samples and A the k latents that are not passive, without j itself. Near 1: what latent
-    j holds is in the others already. Near 0 (never below): no linear function of them tells anything of it; a
-    function of another shape may. None for a latent that never varies and for n < k + 2.
+    with C the covariance of n samples and A the k latents that are not passive, without j itself. Near 1, the other
+    latents already carry the information in latent j. Near 0 (never below), no linear function of them predicts it,
+    although a nonlinear function might. The value is None if latent j is constant and if n < k + 2.
 
-    :param covariance: of the representation, usually the mean
-    :param not_passive: which latents may predict others
-    :param n_samples: number of samples behind the covariance
+    :param covariance: covariance of the representation, usually the mean
+    :param not_passive: mask of the latents that are used as predictors
+    :param n_samples: number of samples from which the covariance was computed
 
     >>> result = redundancy(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([True, False]), 7)
     >>> [round(share, 3) for share in result]
@@ -42,7 +42,7 @@ def redundancy(
         if variance == 0 or freedom < 1:
             shares.append(None)
             continue
-        # In units of each latent's spread, or the cut for rank would drop those that spread little.
+        # Standardise, because pinv's rank cutoff would otherwise drop latents with a small spread.
         scale = np.sqrt(np.diag(covariance)[others])
         shared = covariance[j, others] / scale
         inner = covariance[np.ix_(others, others)] / np.outer(scale, scale)
@@ -52,10 +52,10 @@ def redundancy(
 
 
 def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, ...]:
-    """The strongest partner of every latent and how many others correlate with it.
+    """Return the strongest partner of every latent and the number of latents that correlate with it.
 
-    In a polarised mean representation passive latents correlate strongly with some others and active ones do
-    not; in the sampled representation neither does (bonheme2023 Fig. 6.9).
+    In a polarised mean representation, passive latents correlate strongly with some other latents and active ones do
+    not. In the sampled representation neither do (bonheme2023 Fig. 6.9).
 
     >>> partners(np.array([[1.0, -0.5], [-0.5, 1.0]]))[0]
     Partner(latent=0, partner=1, correlation=-0.5, n_correlated=1)
@@ -74,24 +74,24 @@ def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, 
 
 @dataclasses.dataclass(frozen=True)
 class DependenceTables:
-    """DependenceTables of all latents, from which the dependence of some of them is computed."""
+    """Tables of all pairs of latents, from which the dependence within any subset is computed."""
 
     covariances: tuple[
         Float[np.ndarray, "latent latent"],
         Float[np.ndarray, "latent latent"],
         Float[np.ndarray, "latent latent"],
     ]
-    """Of the mean, the sampled and the noise-free sampled representation."""
+    """Covariances of the mean, the sampled and the noise-free sampled representation."""
     informations: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]]
     """Mutual information of the mean and the sampled representation, discretised once on all latents."""
     chances: tuple[Float[np.ndarray, "latent latent"], Float[np.ndarray, "latent latent"]]
-    """The same of shuffled columns."""
+    """Mutual information of shuffled columns, the chance level."""
 
     def of(self, selection: str, latents: Sequence[int]) -> Truncation:
-        """Return total correlation and averaged mutual information of some latents.
+        """Return total correlation and averaged mutual information of a subset of the latents.
 
-        :param selection: name of these latents.
-        :param latents: their columns.
+        :param selection: name of the subset.
+        :param latents: columns of the subset.
         """
         if len(latents) < 2:
             return Truncation(selection, tuple(latents), None, None, None)
@@ -106,11 +106,12 @@ class DependenceTables:
 
 
 def truncation(types: Sequence[VariableType], tables: DependenceTables) -> tuple[Truncation, ...]:
-    """Total correlation and averaged mutual information of every combination of types.
+    """Compute total correlation and averaged mutual information of every combination of types.
 
-    What to look for: the mean's numbers fall to the sampled ones' once the passive latents are left out (active+mixed).
+    In a polarised model, both drop in the mean representation to the values of the sampled one once the passive latents
+    are left out (active+mixed).
 
-    Reference: bonheme2023 §6.4.4, Figs 6.7–6.8.
+    Reference: bonheme2023 §6.4.4, Figs 6.7 (averaged mutual information) and 6.8 (total correlation).
 
     :param types: type of each latent.
     :param tables: covariances and mutual information of all latents.

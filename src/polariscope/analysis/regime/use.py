@@ -1,4 +1,4 @@
-"""Which latents are in use: from the decoder's loss, or from the information in the means."""
+"""Latents in use, judged by the decoder's loss or by the information in the means."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ EFFECT = 0.1
 INFORMATION = 0.1
 """Information ½ log(1 + Var μ / E σ²) in nats above which a latent is in use, without a decoder."""
 CONFIDENCE = 0.95
-"""Confidence of the one-sided limits of the use of one latent."""
+"""Confidence level of the one-sided limits of the use of one latent."""
 LIMIT = NormalDist().inv_cdf(CONFIDENCE)
-"""Standard errors between an estimate and its one-sided limit."""
+"""Number of standard errors between an estimate and its one-sided limit."""
 
 
 MAX_OBSERVATIONS = 1000
-"""Observations on which the decoder effect is measured; its standard error is then a thirtieth of its spread."""
+"""Maximum number of observations for the decoder effect; its standard error is then a thirtieth of its spread."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Effect(AbstractStoredRecord, remedy="measure it again"):
-    """Decoder effect of each latent, in nats, with standard errors; both are empty without a decoder."""
+    """Decoder effect of each latent, in nats, and its standard errors; both are empty without a decoder."""
 
     value: tuple[float, ...] = ()
     error: tuple[float, ...] = ()
 
     def as_fields(self) -> dict[str, Any]:
-        """Return the fields of a representation that hold it; none if it is empty."""
+        """Return the effect as fields of a representation; empty without a decoder."""
         if not self.value:
             return {}
         return {"effect": np.array(self.value), "effect_error": np.array(self.error)}
@@ -48,7 +48,7 @@ class Effect(AbstractStoredRecord, remedy="measure it again"):
 
 @dataclasses.dataclass(frozen=True)
 class Use(AbstractRecord):
-    """How much one latent is used, with one-sided 95 % limits, in nats."""
+    """Use of one latent in nats, with one-sided 95 % limits."""
 
     value: float
     """Decoder effect, or information ½ log(1 + Var μ / E σ²); infinite for a posterior without variance."""
@@ -63,20 +63,20 @@ class Use(AbstractRecord):
 
     @property
     def in_use(self) -> bool:
-        """Whether the latent is in use: its lower limit exceeds the threshold."""
+        """If True, the latent is in use: its lower limit exceeds the threshold."""
         return self.lower > self.threshold
 
     @property
     def can_be_in_use(self) -> bool:
-        """Whether the upper limit exceeds the threshold."""
+        """If True, the upper limit exceeds the threshold."""
         return self.upper > self.threshold
 
 
 def count_limits(uses: Sequence[Use]) -> tuple[int, int]:
-    """Return the least and the greatest number of latents in use that the evidence allows.
+    """Return the smallest and the largest number of latents in use that are consistent with the evidence.
 
-    The limits hold for all latents together: each is as wide as one of n limits must be to have 95 % in all
-    (Bonferroni). The count itself lies between them.
+    The limits hold with 95 % confidence for all n latents jointly (Bonferroni correction). The count itself lies
+    between them.
 
     :param uses: use of each latent.
 
@@ -93,11 +93,11 @@ def count_limits(uses: Sequence[Use]) -> tuple[int, int]:
 
 
 def uses(representation: Representation) -> tuple[Use, ...]:
-    r"""Return the use of each latent: the decoder effect if it is known, otherwise the information in the means.
+    r"""Return the use of each latent: the decoder effect if it was measured, otherwise the information in the means.
 
-    The information of latent j is :math:`\tfrac12 \log(1 + \mathrm{Var}\,\mu_j / \mathrm{E}\,\sigma_j^2)`: the capacity
-    of a Gaussian channel with the signal μ and the noise σ. It does not depend on the prior. Its standard error is that
-    of the ratio of the two moments, to first order.
+    The information of latent j is :math:`\tfrac12 \log(1 + \mathrm{Var}\,\mu_j / \mathrm{E}\,\sigma_j^2)`, the capacity
+    of a Gaussian channel with signal μ and noise σ. It does not depend on the prior. Its standard error is computed to
+    first order from that of the ratio of the two moments.
 
     :param representation: codes.
     """
@@ -134,12 +134,14 @@ def information(
     :param mean: posterior means.
     :param variance: posterior variances.
     """
+    # A posterior without variance has infinite information, which is not an error.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         square = (mean.astype(np.float64) - mean.mean(axis=0, dtype=np.float64)) ** 2
         noise = variance.astype(np.float64)
         signal, level, n = square.mean(axis=0), noise.mean(axis=0), len(mean)
         ratio = np.where(signal > 0, signal / level, 0.0)
         relative = (square / signal - noise / level).std(axis=0) / np.sqrt(n)
+        # Delta method: the derivative of ½ log(1 + r) is ½ / (1 + r).
         error = np.where(np.isfinite(ratio) & (ratio > 0), 0.5 * ratio / (1 + ratio) * relative, 0.0)
         return 0.5 * np.log1p(ratio), error
 

@@ -1,8 +1,8 @@
-"""Similarity: how alike two representations of the same samples are. Functions of two arrays.
+"""Similarity measures of two representations of the same samples.
 
-``similarity["cka"](x, y)`` takes two arrays with a row for each of the same samples and gives one number, in float64.
-For the many layers of many models each member also declares a ``form``: every layer is compressed once to a small
-array, and scores come from these alone, many at a time (:mod:`polariscope.analysis.layer_forms`).
+``similarity["cka"](x, y)`` takes two arrays with a row for each of the same samples and returns one number, in float64.
+To compare many layers, each member also declares a ``form``: every layer is compressed once to a small array, and
+scores are computed from these arrays in bulk (:mod:`polariscope.analysis.layer_forms`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from polariscope.core.registry import open_family
 
 CHANGES = ("rotation", "scale", "shift", "linear_map", "sample_order")
-"""What ``invariant_to`` and ``varies_with`` can name. Changes of one representation: an orthogonal map of its
-features, a factor common to all, a constant added to each, an invertible linear map; or the same new order of the
-samples in both."""
+"""Values of ``invariant_to`` and ``varies_with``. They are changes of one representation (an orthogonal map of its
+features, a factor common to all features, a constant added to each, an invertible linear map), or the same new order of
+the samples in both."""
 
 similarity = family = open_family(
     __name__,

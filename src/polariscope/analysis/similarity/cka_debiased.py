@@ -1,4 +1,4 @@
-"""Centred kernel alignment without the bias of few samples."""
+"""Centred kernel alignment without the bias from few samples."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from polariscope.analysis.similarity import similarity
 from polariscope.core.errors import InputError
 from polariscope.numerics.distances import centred, gram, gram_product
 
-AT_LEAST = 4  # samples: the correction divides by n − 3
-NOTHING_LEFT = 1e-24  # of ‖XᵀX‖²: rounding, squared, of the entries whose differences are taken
+MIN_SAMPLES = 4  # the correction divides by n − 3
+ROUNDING = 1e-24  # relative to ‖XᵀX‖²: squared rounding error of differences of its entries
 
 
 def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
-    """The U-centred Gram matrix as a vector of length 1."""
-    kernel = gram(check(x, at_least=AT_LEAST))
+    """Return the U-centred Gram matrix as a vector of length 1."""
+    kernel = gram(check(x, at_least=MIN_SAMPLES))
     n, size = len(kernel), np.sum(kernel**2)
     np.fill_diagonal(kernel, 0)
     sums = kernel.sum(axis=1)
@@ -48,31 +48,31 @@ def cka_debiased(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"
         \tilde K_{ij} = K_{ij} - \frac{r_i + r_j}{n - 2} + \frac{\sum_k r_k}{(n - 1)(n - 2)} \quad (i \neq j)
 
     with K = XXᵀ, its diagonal set to 0, r its row sums, and K̃ zero on the diagonal: ⟨K̃, L̃⟩ / n(n − 3) is the unbiased
-    HSIC. That can be negative, and so can the score; ‖K̃‖² cannot, being a sum of squares, so nothing negative is put
-    under a root. With centred columns it needs no n × n matrix: if d and e are the squared lengths of the rows,
+    HSIC. It can be negative, and so can the score. ‖K̃‖² is a sum of squares and never negative. With centred columns no
+    n × n matrix is required: if d and e are the squared lengths of the rows,
 
     .. math:: \langle \tilde K, \tilde L \rangle = \|X^\top Y\|_F^2 - \frac{n}{n - 2} \, d \cdot e
         + \frac{(\sum d)(\sum e)}{(n - 1)(n - 2)}
 
-    1 for a rotated, rescaled, shifted copy. Numerator and denominator are unbiased, their ratio nearly so. Samples
-    that are all equally far from each other leave K̃ = 0, and are refused.
+    It is 1 for a rotated, rescaled, shifted copy. Numerator and denominator are unbiased, and their ratio nearly so. If
+    all distances between samples are equal, K̃ = 0, which raises an error.
 
     Reference: Song et al., Feature Selection via Dependence Maximization (song2012, Eq. 4); Nguyen et al., Do Wide and
     Deep Networks Learn the Same Things? (nguyen2021).
 
     :param x: one representation, a row for each sample.
-    :param y: another one of the same samples.
+    :param y: another representation of the same samples.
 
     >>> x = np.array([[0.0], [1.0], [2.0], [5.0], [3.0]])
     >>> round(cka_debiased(x, 1 - 3 * x), 6)
     1.0
     """
-    x, y = check_pair(x, y, AT_LEAST)
+    x, y = check_pair(x, y, MIN_SAMPLES)
     x, y = centred(x), centred(y)
-    own_x, own_y = _product(x, x), _product(y, y)
-    check_not_degenerate(own_x, float(gram_product(x, x)))
-    check_not_degenerate(own_y, float(gram_product(y, y)))
-    return float(np.clip(_product(x, y) / math.sqrt(own_x * own_y), -1, 1))  # rounding
+    norm_x, norm_y = _product(x, x), _product(y, y)
+    check_not_degenerate(norm_x, float(gram_product(x, x)))
+    check_not_degenerate(norm_y, float(gram_product(y, y)))
+    return float(np.clip(_product(x, y) / math.sqrt(norm_x * norm_y), -1, 1))  # rounding
 
 
 def _product(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "sample q"]) -> float:
@@ -82,9 +82,9 @@ def _product(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "sample q"])
 
 
 def check_not_degenerate(left: float, size: float) -> None:
-    """Refuse a representation of which U-centring leaves nothing but rounding."""
-    if left <= NOTHING_LEFT * size:
+    """Raise an error if only rounding errors are left of a representation after U-centring."""
+    if left <= ROUNDING * size:
         raise InputError(
-            problem=("all samples are equally far from each other, so nothing is left without the diagonal"),
+            problem="all samples have the same distance from each other, so the debiased kernel is 0",
             remedy="use more samples, or measure 'cka'",
         )

@@ -11,18 +11,18 @@ from polariscope.analysis.similarity import similarity
 from polariscope.core.errors import InputError
 from polariscope.numerics.distances import squared_distances
 
-ROUNDED = 22  # of the 52 bits of a squared distance: 1e-9 of it
-AT_LEAST = 3  # samples: two have one distance, and a correlation needs two
+ROUNDED = 22  # bits of the 52 of a squared distance that are rounded off: 1e-9 of it
+MIN_SAMPLES = 3  # a correlation requires two distances, and two samples have only one
 
 
 def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
-    """Centred ranks of the distances between samples, as a vector of length 1."""
+    """Return the centred ranks of the distances between samples, as a vector of length 1."""
     from scipy.stats import rankdata
 
-    distances = upper_triangle(squared_distances(check(x, at_least=AT_LEAST)), diagonal=False)
-    # Squares have the same ranks. Those that should be equal differ by rounding, which must not order them. Each is
-    # rounded by its own size, for beside one sample that lies far out all others are near 0; as an integer, since
-    # floats that are not negative are ordered as their bits are.
+    distances = upper_triangle(squared_distances(check(x, at_least=MIN_SAMPLES)), diagonal=False)
+    # Squares have the same ranks. Distances that should be equal differ by rounding errors, which must not order them.
+    # Rounding is relative to each distance, because an outlier would make all others look equal. It is done on the
+    # bits, because the bits of non-negative floats have the same order as their values.
     bits = distances.view(np.int64)
     bits += 1 << (ROUNDED - 1)
     bits >>= ROUNDED
@@ -30,7 +30,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     ranks -= ranks.mean()
     if not ranks.any():
         raise InputError(
-            problem="all samples are equally far from each other, so their distances have no order",
+            problem="all samples have the same distance from each other, so distances have no order",
             remedy="use more samples",
         )
     return unit(ranks)
@@ -54,16 +54,15 @@ def rsa(x: Float[np.ndarray, "sample p"], y: Float[np.ndarray, "same q"]) -> flo
     .. math:: \mathrm{corr}(\mathrm{rank}\, d^X_{ij}, \mathrm{rank}\, d^Y_{ij})_{i < j}, \qquad
         d^X_{ij} = \|x_i - x_j\|
 
-    1 when both put the pairs of samples in the same order of distance, 0 on average for independent representations,
-    negative when near in one is far in the other. Ties share their mean rank; squared distances that differ by less
-    than about 1e-9 of themselves are ties.
+    It is 1 if both representations order the pairs of samples by distance in the same way, 0 on average for independent
+    representations, and negative if samples that are near in one are far in the other. Ties share their mean rank;
+    squared distances whose relative difference is below about 1e-9 are ties.
 
-    Reference: Kriegeskorte et al., Representational similarity analysis
-    (kriegeskorte2008). Ours: Euclidean distance where they take 1 − correlation over features,
-    which two latents do not have; Spearman's correlation as they do.
+    Reference: Kriegeskorte et al., Representational similarity analysis (kriegeskorte2008). Ours: Euclidean distance
+    instead of 1 − correlation over features, which is not meaningful for two latents; Spearman's correlation as theirs.
 
     :param x: one representation, a row for each sample.
-    :param y: another one of the same samples.
+    :param y: another representation of the same samples.
 
     >>> x = np.array([[0.0], [1.0], [3.0], [7.0]])
     >>> round(rsa(x, 2 * x - 1), 6)

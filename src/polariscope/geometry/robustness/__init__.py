@@ -1,1 +1,1 @@
-"""What becomes of codes under corruption and domain shift."""
+"""Robustness of codes under corruption and domain shift."""

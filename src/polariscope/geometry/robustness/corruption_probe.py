@@ -1,4 +1,4 @@
-"""What becomes of the codes when observations are corrupted."""
+"""Effect of corrupted observations on codes."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ from polariscope.numerics.distances import squared_distances
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Corrupted(AbstractRecord):
-    """Codes of corrupted observations against those of the same observations, clean."""
+    """Comparison of the codes of corrupted and clean observations."""
 
     retained: float
-    """1 − Σ‖μ' − μ‖² / Σ‖μ − μ̄‖², at most 1, without a lower bound: 1 when codes stay, 0 when they are as far off as
-    the mean code, −1 when they are as widely spread as before and unrelated, and less when they are thrown further."""
+    """1 − Σ‖μ' − μ‖² / Σ‖μ − μ̄‖², at most 1, without a lower bound: 1 if codes are unchanged, 0 if they are as far off
+    as the mean code, −1 if they have the same spread and are unrelated, and less if they move further."""
     retained_by_latent: Float[np.ndarray, " latent"]
-    """The same for each latent; 0, whatever the corruption does, for one whose clean code never varies."""
+    """``retained`` of each latent; 0 for a latent whose clean code is constant."""
     spread: float
-    """Tr Var[μ'] / Tr Var[μ]: near 0 when all corrupted observations get one code."""
+    """Tr Var[μ'] / Tr Var[μ]: near 0 if all corrupted observations have the same code."""
     rate: Float[np.ndarray, " latent"] | None
-    """Mean KL of q(z|x') from the prior, nats; None for a deterministic encoder."""
+    """Mean KL of q(z|x') from the prior, in nats; None for a deterministic encoder."""
     shift: Float[np.ndarray, " latent"] | None
-    """Mean KL(q(z|x') ‖ q(z|x)), nats; None unless posteriors are diagonal Gaussians."""
+    """Mean KL(q(z|x') ‖ q(z|x)), in nats; None unless posteriors are diagonal Gaussians."""
     error: float
-    """Mean square error of the decoder at μ' against the clean observation, summed over its values."""
+    """Mean squared error of the decoder at μ' relative to the clean observation, summed over its values."""
     clean_error: float
-    """The same at μ."""
+    """Mean squared error at μ."""
     recognised: float
     """Share of corrupted codes whose nearest clean code, in the clean codes' standard deviations, is their own."""
     factor_accuracy: dict[str, float]
-    """Share whose nearest clean code has the same value of a discrete factor; empty without factors."""
+    """Share of corrupted codes whose nearest clean code has the same value, for each discrete factor; empty without
+    factors."""
 
 
 def corruption_probe(
@@ -59,19 +60,19 @@ def corruption_probe(
     n_samples: int | None = 500,
     seed: int = 0,
 ) -> dict[str, Corrupted]:
-    """Encode the same observations clean and corrupted, and see what of the codes is left.
+    """Encode the same observations clean and corrupted, and compare the codes.
 
-    ``corruptions`` are functions of a batch and a generator, by name; by default pixels flipped with probability
-    0.001, 0.01 and 0.05 and inverted colours. ``retained`` near 1 says that a code survives, ``spread`` near 0
-    that corrupted inputs all collapse to one region. ``retained`` is no share: below 0 the corrupted code says less
-    of the clean one than their mean does, and how far below depends on how far codes are thrown; ``recognised`` is
+    ``corruptions`` maps names to functions of a batch and a generator; by default pixels are flipped with probability
+    0.001, 0.01 and 0.05, and colours are inverted. ``retained`` near 1 means that codes are robust, and ``spread`` near
+    0 that all corrupted inputs have similar codes. ``retained`` is not a share: below 0 the corrupted code is a worse
+    estimate of the clean one than the mean code, and its value depends on the distance of the codes. ``recognised`` is
     a share.
 
     Reference: mushom2020 §5.6, Figs 5.17–5.18, judges traversals by eye; the numbers are ours.
     """
     dataset, indices = choose_observations(model, data, n_samples, seed)
     if len(indices) < 2:
-        raise InputError(problem="at least two observations are needed", got=len(indices))
+        raise InputError(problem="a corruption probe requires at least 2 observations", got=len(indices))
     x = dataset.values(indices)
     clean = encode_values(model, dataset, indices, x, seed)
     results = {}
@@ -80,7 +81,7 @@ def corruption_probe(
         if changed.dtype == np.uint8:
             raise InputError(
                 f"corruption {name!r}",
-                "return values like those it is given, from 0 to 1",
+                "return values from 0 to 1, like its input",
                 got="uint8",
                 remedy="divide bytes by 255",
             )
@@ -106,7 +107,7 @@ def _compare(
     total = ((clean.mean - clean.mean.mean(axis=0)) ** 2).sum(axis=0)
     if total.sum() == 0:
         raise InputError(
-            problem="the clean codes never vary: all latents are passive, and nothing can be lost"
+            problem="the clean codes are constant: all latents are passive, and there is nothing to compare"
         )
     shift = None
     if model.has_density and model.is_diagonal:
@@ -144,7 +145,7 @@ def _factor_accuracy(
 def _nearest(
     queries: Float[np.ndarray, "sample latent"], codes: Float[np.ndarray, "sample latent"]
 ) -> Int[np.ndarray, " sample"]:
-    """Row of the nearest code, each latent in units of its standard deviation; latents that never vary are left out."""
+    """Return the row of the nearest code, in units of each latent's standard deviation, without constant latents."""
     scale = codes.std(axis=0)
     both = np.concatenate([queries, codes])[:, scale > 0] / scale[scale > 0]
     return squared_distances(both)[: len(queries), len(queries) :].argmin(axis=1)

@@ -1,4 +1,4 @@
-"""Observations a model was not trained on: flipped pixels, inverted colours, a shape never seen."""
+"""Observations that a model was not trained on: flipped pixels, inverted colours, an unknown shape."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jaxtyping import Float
 from polariscope.core.errors import Argument, InputError
 
 Corruption = Callable[[np.ndarray, np.random.Generator], np.ndarray]
-"""From observations with values in [0, 1] and a generator to corrupted observations of the same shape."""
+"""Function from observations with values in [0, 1] and a generator to corrupted observations of the same shape."""
 FLIPS = (0.001, 0.01, 0.05)
 
 
 def flip_pixels(
     x: Float[np.ndarray, "sample *shape"], probability: float, random: np.random.Generator
 ) -> Float[np.ndarray, "sample *shape"]:
-    """Each value becomes 1 − x with the given probability, independently (mushom2020 §5.6: 0.001, 0.01, 0.05)."""
+    """Replace each value by 1 − x independently with a probability (mushom2020 §5.6: 0.001, 0.01, 0.05)."""
     if not 0 <= probability <= 1:
         raise InputError("probability", "lie between 0 and 1", got=probability)
     flipped = random.random(x.shape) < probability
@@ -25,14 +25,14 @@ def flip_pixels(
 
 
 def invert(x: Float[np.ndarray, "sample *shape"]) -> Float[np.ndarray, "sample *shape"]:
-    """Inverted colours, 1 − x (mushom2020 §5.6)."""
+    """Invert colours, 1 − x (mushom2020 §5.6)."""
     return 1 - _unit(x)
 
 
 def uniform_noise(
     x: Float[np.ndarray, "sample *shape"], reach: float, random: np.random.Generator
 ) -> Float[np.ndarray, "sample *shape"]:
-    """Uniform noise in ±reach on every value, clipped to [0, 1] (zietlow2022's control: 0.1 and 0.175)."""
+    """Add uniform noise in ±reach to every value, and clip to [0, 1] (zietlow2022's control: 0.1 and 0.175)."""
     if not reach >= 0:
         raise InputError("reach", "not be negative", got=reach)
     noise = random.uniform(-reach, reach, size=x.shape)
@@ -40,7 +40,7 @@ def uniform_noise(
 
 
 def standard_corruptions() -> dict[str, Corruption]:
-    """Pixels flipped with probability 0.001, 0.01 and 0.05, and inverted colours: those of mushom2020 §5.6."""
+    """Return the corruptions of mushom2020 §5.6: pixels flipped with probability 0.001, 0.01 and 0.05; inversion."""
 
     def flipping(probability: float) -> Corruption:
         return lambda x, random: flip_pixels(x, probability, random)
@@ -51,10 +51,10 @@ def standard_corruptions() -> dict[str, Corruption]:
 def triangles(
     n_samples: int, image_size: int, random: np.random.Generator
 ) -> Float[np.ndarray, "sample 1 height width"]:
-    """White triangles on black, with random position, size and orientation: a shape the sprites do not have.
+    """Draw white triangles on black with random position, size and orientation, a shape that sprites do not include.
 
-    Equilateral, with a circumradius of 8 to 16 of 64 pixels, wholly inside the image; a pixel is white where its
-    centre lies inside.
+    Triangles are equilateral, with a circumradius of 8 to 16 of 64 pixels, and lie inside the image; a pixel is white
+    if its centre lies inside the triangle.
     """
     if n_samples < 1 or image_size < 8:
         raise InputError(
@@ -68,7 +68,7 @@ def triangles(
     y, x = (axis[None] + 0.5 for axis in np.mgrid[:image_size, :image_size])
     inside = np.ones((n_samples, image_size, image_size), dtype=bool)
     for side in range(3):
-        # A side lies at half the circumradius from the centre, across its normal.
+        # The distance of a side from the centre is half the circumradius.
         angle = turn + 2 * np.pi * side / 3
         normal = np.cos(angle)[:, None, None], np.sin(angle)[:, None, None]
         along = normal[0] * (x - centre[0][:, None, None]) + normal[1] * (y - centre[1][:, None, None])
@@ -79,13 +79,13 @@ def triangles(
 def _unit(x: Float[np.ndarray, "sample *shape"]) -> Float[np.ndarray, "sample *shape"]:
     if x.dtype.kind != "f":
         raise InputError(
-            problem="this corruption is for floats in [0, 1]",
+            problem="this corruption requires floats in [0, 1]",
             got=x.dtype,
             remedy="use dataset.values, or divide bytes by 255",
         )
     if x.size and (x.min() < 0 or x.max() > 1):
         raise InputError(
-            problem="this corruption is for values in [0, 1], as images have",
+            problem="this corruption requires values in [0, 1], like those of images",
             got=f"{x.min():.3g} … {x.max():.3g}",
         )
     return x

@@ -1,4 +1,4 @@
-"""Observations through encoder and decoder, for probes that compare two sets of them."""
+"""Codes and outputs of observations, for probes that compare two sets of observations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polariscope.models.protocol import AbstractModel
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ObservedCodes:
-    """What a model makes of observations."""
+    """Codes and outputs of a model for observations."""
 
     mean: Float[np.ndarray, "sample latent"]
     rate: Float[np.ndarray, " latent"] | None
@@ -32,22 +32,22 @@ def encode_values(
     x: np.ndarray,
     seed: int,
 ) -> ObservedCodes:
-    """Codes and outputs of ``x``, which stand in for the observations at ``indices``."""
+    """Return the codes and outputs of ``x``, which replaces the observations at ``indices``."""
     decoder = decoder_function(model)
     means, rates, outputs, distributions = [], [], [], []
     with inference_mode(model):
-        for seen in encode_batches(model, dataset, indices, values=x):
-            q = seen.posterior
+        for encoded in encode_batches(model, dataset, indices, values=x):
+            q = encoded.posterior
             means.append(q.mean.double().cpu().numpy())
             if model.has_density:
-                z = seen.draw(seed, "geometry", "robustness")
-                rates.append(kl(q, model.prior.given(seen.auxiliary), z).double().cpu().numpy())
+                z = encoded.draw(seed, "geometry", "robustness")
+                rates.append(kl(q, model.prior.given(encoded.auxiliary), z).double().cpu().numpy())
             outputs.append(decoder(q.mean).float().cpu().numpy())
             distributions.append(q)
     mean = np.concatenate(means)
     if not np.isfinite(mean).all():
         raise InputError(
-            problem="the encoder returned codes that are not finite", remedy="the model may have diverged"
+            problem="the encoder returned codes that are not finite", remedy="the model might have diverged"
         )
     rate = np.concatenate(rates).mean(axis=0) if rates else None
     return ObservedCodes(mean, rate, np.concatenate(outputs), distributions)
@@ -56,15 +56,15 @@ def encode_values(
 def spread_ratio(
     codes: Float[np.ndarray, "sample latent"], known: Float[np.ndarray, "known latent"]
 ) -> float:
-    """Tr Var of codes over that of the known ones."""
+    """Return Tr Var of codes divided by that of the known ones."""
     spread = float(known.var(axis=0).sum())
     if spread == 0:
         raise InputError(
-            problem=("the known codes never vary: all latents are passive, and there is no spread to compare")
+            problem="the known codes are constant: all latents are passive, and there is no spread to compare"
         )
     return float(codes.var(axis=0).sum()) / spread
 
 
 def square_error(outputs: Float[np.ndarray, "sample *shape"], x: Float[np.ndarray, "sample *shape"]) -> float:
-    """Square error summed over values, averaged over observations."""
+    """Return the squared error, summed over values and averaged over observations."""
     return float(((outputs - x) ** 2).sum(dtype=np.float64) / len(x))

@@ -1,4 +1,4 @@
-"""What a model makes of observations from elsewhere."""
+"""Effect of domain shift: observations of other data."""
 
 from __future__ import annotations
 
@@ -17,42 +17,43 @@ from polariscope.models.protocol import AbstractModel, WholeModel
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shifted(AbstractRecord):
-    """Observations from elsewhere against those of the training distribution."""
+    """Comparison of observations of other data with those of the training distribution."""
 
     error_ratio: float
-    """Square reconstruction error over that of the known data, both relative to their own variance about the
-    known data's mean observation: 1 when both are reconstructed equally well, larger when these are not."""
+    """Squared reconstruction error divided by that of the known data, both relative to their own variance about the
+    mean of the known data: 1 if both are reconstructed equally well, larger if the others are reconstructed worse."""
     error: float
-    """Mean square error, summed over values."""
+    """Mean squared error, summed over values."""
     known_error: float
     spread: float
-    """Tr Var[μ'] / Tr Var[μ]: near 0 when all get one code, and the input is ignored."""
+    """Tr Var[μ'] / Tr Var[μ]: near 0 if all have the same code, so the input is ignored."""
     distance: float
     """Root mean square distance of the codes from the known codes' mean, in their standard deviations, averaged
     over latents that vary: 1 for codes like the known ones."""
     rate: Float[np.ndarray, " latent"] | None
-    """Mean KL from the prior, nats; None for a deterministic encoder."""
+    """Mean KL from the prior, in nats; None for a deterministic encoder."""
     known_rate: Float[np.ndarray, " latent"] | None
 
 
 def shift_probe(
     model: WholeModel, data: DataLike, others: DataLike, *, n_samples: int | None = 500, seed: int = 0
 ) -> Shifted:
-    """Encode observations from another domain, and compare with those the model knows.
+    """Encode observations of another domain, and compare them with observations of the training data.
 
-    ``others`` is a dataset or an array like ``data``, as
-    :func:`polariscope.geometry.robustness.corruptions.triangles` draws.
+    ``others`` is a dataset or an array like ``data``, for example
+    :func:`polariscope.geometry.robustness.corruptions.triangles`.
     Reference: mushom2020 §5.6: a shape not in the data, and inverted colours; the numbers are ours.
     """
     if isinstance(model, AbstractModel) and model.n_auxiliary:
         raise InputError(
-            problem="other observations have no auxiliary values, which this model needs to encode them"
+            problem="this model requires auxiliary values to encode observations, and the others have none"
         )
     dataset, indices = choose_observations(model, data, n_samples, seed)
     foreign, rows = choose_observations(model, others, n_samples, seed)
     if min(len(indices), len(rows)) < 2:
         raise InputError(
-            problem="at least two observations of each are needed", got=f"{len(indices)} and {len(rows)}"
+            problem="a shift probe requires at least 2 observations of each",
+            got=f"{len(indices)} and {len(rows)}",
         )
     x, y = dataset.values(indices), foreign.values(rows)
     known, other = (
@@ -65,7 +66,7 @@ def shift_probe(
     if min(powers) == 0 or errors[1] == 0:
         raise InputError(
             problem=(
-                "the observations do not vary, or are reconstructed exactly: there is no ratio of errors"
+                "the observations are constant or reconstructed exactly, so the ratio of errors is not defined"
             )
         )
     scale = known.mean.std(axis=0)

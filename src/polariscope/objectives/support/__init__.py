@@ -1,1 +1,1 @@
-"""What members of the family share."""
+"""Functions and classes shared by the objectives."""

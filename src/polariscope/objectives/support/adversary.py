@@ -1,4 +1,4 @@
-"""The discriminator that adversarial objectives train beside the model."""
+"""Discriminator of adversarial objectives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polariscope.models.nets import initialise
 class Discriminator(nn.Module):
     """Fully connected network with leaky rectifiers and a linear output, one logit per class.
 
-    ``depth`` hidden layers of ``width`` units, each followed by max(t, slope · t). Weights are drawn from
+    It has ``depth`` hidden layers of ``width`` units, each followed by max(t, slope · t). Weights are drawn from
     ``generator`` (Glorot uniform, biases 0).
     """
 
@@ -28,7 +28,7 @@ class Discriminator(nn.Module):
     ) -> None:
         if width < 1 or depth < 0:
             raise InputError(
-                problem="a discriminator needs a width of at least 1 and a depth of at least 0",
+                problem="a discriminator requires a width of at least 1 and a depth of at least 0",
                 got=f"{width} and {depth}",
             )
         super().__init__()

@@ -5,12 +5,12 @@ With N training samples, :math:`q(z) = \frac1N \sum_n q(z|x_n)`. Given a batch :
 
 .. math:: \hat q(z_i) = \sum_k w_{ik}\, q(z_i|x_k), \qquad \hat q(z_{ij}) = \sum_k w_{ik}\, q(z_{ij}|x_k),
 
-with j a latent: the weight enters once in the joint and once in each marginal.
+with j a latent. The joint and each marginal contain the weight once.
 
-An unbiased :math:`\hat q` still gives a biased logarithm, E log q̂ ≈ log q − Var[q̂]/(2q²). Where the batch is a
-small part of the data and encodings do not overlap, only the own sample counts, so estimators with own weight
-1/N say entropy = log N + E H[q(z|x)] whatever the data: what is meant as a penalty on q(z) is then one more rate,
-and estimates of divergences turn negative (mathieu2019 App. C). Only large batches cure it.
+An unbiased :math:`\hat q` still has a biased logarithm, E log q̂ ≈ log q − Var[q̂]/(2q²). If the batch is a small part
+of the data and encodings do not overlap, only the sample itself contributes. Estimators that give it the weight 1/N
+then estimate the entropy as log N + E H[q(z|x)] for any data, so a penalty on q(z) acts like additional rate, and
+estimates of divergences become negative (mathieu2019 App. C). Only large batches avoid this.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ESTIMATORS: tuple[Estimator, ...] = ("weighted", "stratified", "symmetric", "bat
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AggregateLogDensity:
-    """log q(z), estimated at draws z."""
+    """Estimate of log q(z) at draws z."""
 
     joint: Float[Tensor, " draw"]
     marginals: Float[Tensor, "draw latent"]
@@ -51,7 +51,7 @@ def aggregate_log_density(
     n_data: int,
     estimator: Estimator,
 ) -> AggregateLogDensity:
-    """log q̂(z_i) and log q̂(z_ij) at one draw per sample of a batch."""
+    """Estimate log q̂(z_i) and log q̂(z_ij) at one draw per sample of a batch."""
     joint, marginals = pairwise_log_density(posterior, z)
     weights = weight_matrix(estimator, len(z), n_data).log().to(z)
     return AggregateLogDensity(
@@ -61,47 +61,50 @@ def aggregate_log_density(
 
 
 def weight_matrix(estimator: Estimator, n_samples: int, n_data: int) -> Float[Tensor, "sample sample"]:
-    r"""Weights :math:`w_{ik}` of the sample k for the draw of the sample i, in float64.
+    r"""Return the weights :math:`w_{ik}` of sample k for the draw of sample i, in float64.
 
     With batch size B and N training samples:
 
     * ``weighted``: 1/(NB), the minibatch-weighted sampling of chen2018 Eq. 5 (bonheme2023 Eq. 4.29).
-      A row sums to 1/N: q̂ is too small by about that factor, and overrates the own sample unless B = N.
-    * ``stratified``: 1/N for the own sample, (N − B + 1)/(N(B − 1)) for one other, 1/(B − 1) for the rest;
-      chen2018 App. C.2. The one other is the next in the batch, whose order is random. A row
-      sums to 1; q̂ is unbiased over batches, but not exact when the batch is the whole data.
-    * ``symmetric``: 1/N for the own sample, (N − 1)/(N(B − 1)) for every other; mathieu2019 Eq. 10b. A row sums to
-      1; unbiased, and exact when B = N.
-    * ``batch``: 1/B, the mixture of the batch itself. A row sums to 1; overrates the own sample unless B = N.
-    * ``exact``: the same; the name promises that the batch is the whole training split, so it is q(z).
+      A row sums to 1/N, so q̂ is too small by about that factor, and the weight of sample i itself is too large unless
+      B = N.
+    * ``stratified``: 1/N for sample i itself, (N − B + 1)/(N(B − 1)) for one other, 1/(B − 1) for the rest;
+      chen2018 App. C.2. The one other is the next in the batch, whose order is random. A row sums to 1; q̂ is unbiased
+      over batches, but not exact if the batch is the whole data.
+    * ``symmetric``: 1/N for sample i itself, (N − 1)/(N(B − 1)) for every other; mathieu2019 Eq. 10b. A row sums to 1;
+      q̂ is unbiased, and exact if B = N.
+    * ``batch``: 1/B, the mixture of the batch itself. A row sums to 1; the weight of sample i itself is too large
+      unless B = N.
+    * ``exact``: the same weights, for a batch that is the whole training split, so the mixture is q(z).
 
-    ``weighted``, ``batch`` and no weights at all (disentanglement_lib) differ by constants: the same gradient. A
-    batch larger than the training split, as a validation batch may be, stands for itself: N is at least B. A
-    batch of one stands for the data as well, since it has no others to weigh.
+    ``weighted``, ``batch`` and no weights at all (disentanglement_lib) differ by constants, so their gradients are the
+    same. If a batch is larger than the training split, as a validation batch can be, N is set to B. A batch of one
+    sample is treated like ``batch``.
 
-    Folklore: filling ``weights.view(-1)[::B]`` sets a column, not the diagonal, and a row then no longer sums to 1.
+    A common mistake is to fill ``weights.view(-1)[::B]``, which sets a column instead of the diagonal, so rows do not
+    sum to 1.
     """
     B, N = n_samples, max(n_data, n_samples)
     if estimator == "weighted":
         return torch.full((B, B), 1 / (N * B), dtype=torch.float64)
     if estimator in ("batch", "exact") or B == 1:
         return torch.full((B, B), 1 / B, dtype=torch.float64)
-    own = torch.arange(B)
+    index = torch.arange(B)
     if estimator == "symmetric":
         weights = torch.full((B, B), (N - 1) / (N * (B - 1)), dtype=torch.float64)
     else:
         weights = torch.full((B, B), 1 / (B - 1), dtype=torch.float64)
-        weights[own, (own + 1) % B] = (N - B + 1) / (N * (B - 1))
-    weights[own, own] = 1 / N
+        weights[index, (index + 1) % B] = (N - B + 1) / (N * (B - 1))
+    weights[index, index] = 1 / N
     return weights
 
 
 def pairwise_log_density(
     posterior: AbstractPosteriorDistribution, z: Float[Tensor, "draw latent"]
 ) -> tuple[Float[Tensor, "draw sample"], Float[Tensor, "draw sample latent"]]:
-    """log q(z_i|x_k) and its marginals log q(z_ij|x_k) for every draw i and sample k, for Gaussian posteriors."""
-    # Expanding the square into matrix products would save little at these sizes and lose every digit where a
-    # latent is known well: z² / σ² is 10⁵ for an active one, and float32 has seven digits.
+    """Return log q(z_i|x_k) and its marginals log q(z_ij|x_k) for every draw i and sample k of Gaussian posteriors."""
+    # Expanding the square into matrix products would save little at these sizes and lose most digits of active latents:
+    # their z² / σ² is 10⁵, and float32 has seven digits.
     difference = z[:, None] - posterior.mean
     half_log_variance = 0.5 * posterior.log_variance
     square = (difference * torch.exp(-half_log_variance)) ** 2
@@ -109,7 +112,9 @@ def pairwise_log_density(
     if isinstance(posterior, DiagonalGaussian):
         return marginals.sum(2), marginals
     if not isinstance(posterior, FullGaussian):
-        raise InputError(problem="q(z) is estimated for Gaussian posteriors", got=type(posterior).__name__)
+        raise InputError(
+            problem="estimates of q(z) require a Gaussian posterior", got=type(posterior).__name__
+        )
     white = torch.linalg.solve_triangular(posterior.factor, difference.permute(1, 2, 0), upper=False)
     constant = posterior.log_determinant + z.shape[1] * math.log(2 * math.pi)
     return -0.5 * (white.square().sum(1).T + constant), marginals

@@ -1,4 +1,4 @@
-"""The maximum mean discrepancy as a term of objectives."""
+"""Maximum mean discrepancy as a term of objectives."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from polariscope.objectives.support.refusals import refuse_single_samples
 
 
 def prior_width(prior: AbstractPriorDistribution) -> Width:
-    """σ_z: root of the mean variance of a normal prior's latents, 1 for any other prior."""
+    """Return σ_z, the root of the mean variance of a normal prior's latents, or 1 for any other prior."""
     normal = prior.normal()
     return 1.0 if normal is None else normal[1].detach().exp().mean().sqrt()
 
 
 @dataclasses.dataclass(frozen=True)
 class AbstractMmdObjective(AbstractObjective):
-    """An objective that holds q(z) to the prior by the maximum mean discrepancy of a batch and as many draws."""
+    """Objective that matches q(z) to the prior by the maximum mean discrepancy between a batch and prior draws."""
 
     kernel: Kernel = "imq"
-    """Kernel: inverse multiquadratic of the distance squared, of each latent alone, or unsquared; or Gaussian."""
-    kernel_width: Annotated[float, Gt(0), Advice("leave it out to use the prior's")] | None = None
-    """Width σ of the kernel; none: the prior's (1 unless it is normal), and for rbf the median distance."""
+    """Kernel: inverse multiquadratic of the squared distance, of each latent alone, or of the distance; or Gaussian."""
+    kernel_width: Annotated[float, Gt(0), Advice("omit it to use the prior's")] | None = None
+    """Width σ of the kernel; none: the prior's (1 unless it is normal), or for rbf the median distance."""
     kernel_scales: tuple[Annotated[float, Gt(0)], ...] = SCALES
-    """Multiples of the base width C over which inverse multiquadratics are added; rbf has none."""
+    """Multiples of the base width C whose inverse multiquadratics are added; unused by rbf."""
     estimator: Estimator = "unbiased"
-    """Leave pairs of a point with itself out, so the value is right on average and may be negative, or not."""
+    """Estimator: "unbiased" omits pairs of a point with itself and can be negative; "biased" includes them."""
 
     def __post_init__(self) -> None:
         if not self.kernel_scales:
@@ -44,7 +44,7 @@ class AbstractMmdObjective(AbstractObjective):
                 "kernel_scales",
                 "be one or more positive numbers",
                 got=self.kernel_scales,
-                remedy="a single 1 is one kernel of the base width",
+                remedy="use a single 1 for one kernel of the base width",
             )
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
@@ -54,13 +54,12 @@ class AbstractMmdObjective(AbstractObjective):
             )
 
     def discrepancy(self, step: Step, z: Float[Tensor, "sample latent"]) -> Float[Tensor, ""]:
-        """MMD² between z ~ q(z|x) of a batch and as many draws from the prior.
+        """Return MMD² between z ~ q(z|x) of a batch and as many draws from the prior.
 
-        A batch of one, as the last of a validation pass may be, has the biased value only.
+        For a batch of one sample, which can occur at the end of a validation pass, the biased value is used.
 
-        :param step: the model, whose prior is compared with, and the batch that z was drawn for.
+        :param step: step with the model, the batch and the generator of the prior's draws.
         :param z: one draw per sample from the posterior.
-        :param generator: where the prior's draws come from.
         """
         prior = step.model.prior.given(step.batch.auxiliary)
         width: Width | None = self.kernel_width

@@ -1,4 +1,4 @@
-"""What objectives on pairs of observations have in common."""
+"""Functions shared by objectives on pairs of observations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pair_of(batch: Batch) -> Float[Tensor, "sample *shape"]:
-    """The partner of each observation; a batch without is refused."""
+    """Return the partner of each observation; raise an error for a batch without pairs."""
     if batch.pair is None:
         raise InputError(
             problem="the objective compares pairs, and this batch has none",
@@ -27,16 +27,16 @@ def pair_of(batch: Batch) -> Float[Tensor, "sample *shape"]:
 
 
 def refuse_conditional_prior(name: str, blueprint: Blueprint) -> None:
-    """The objective encodes observations without their auxiliary values."""
+    """Raise an error for a conditional prior, because the objective encodes observations without auxiliary values."""
     if blueprint.n_auxiliary:
         raise InputError(
-            problem=f"objective {name!r} has no use for the auxiliary variable of a conditional prior",
+            problem=f"objective {name!r} does not support the auxiliary variable of a conditional prior",
             remedy=("use ", Argument("prior", "isotropic"), ", or ", Argument("objective", "ivae")),
         )
 
 
 def check_pairs(name: str, transition: Transition, data: AbstractDataset, blueprint: Blueprint) -> None:
-    """Refuse data whose pairs cannot be drawn, and models that need more than the observations of a pair."""
+    """Raise an error if pairs cannot be drawn from the data, or if the model requires auxiliary values."""
     transition.check(data)
     transition.check_moves(data)
     refuse_conditional_prior(name, blueprint)

@@ -1,4 +1,4 @@
-"""Options that several objectives refuse in the same words."""
+"""Checks of options that several objectives share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from polariscope.core.errors import InputError
 
 
 def refuse_single_samples(batch_size: int, reason: str) -> None:
-    """What compares the samples of a batch needs at least two of them."""
+    """Raise an error if a batch has fewer than two samples."""
     if batch_size < 2:
-        raise InputError("batch_size", "be at least 2", got=f"{batch_size}: {reason}", remedy="64 is usual")
+        raise InputError(
+            "batch_size", "be at least 2", got=f"{batch_size}: {reason}", remedy="a common value is 64"
+        )

@@ -24,7 +24,7 @@ from polariscope.core.text import readable
 from polariscope.data.dataset import AbstractDataset
 from polariscope.geometry.steps_of_latents import Scale, range_of
 from polariscope.geometry.traversals import (
-    MOST_VALUES,
+    MAX_VALUES,
     Plane,
     Traversals,
     central_sample,
@@ -144,7 +144,7 @@ def views(
     """Decode traversals, held-out observations and samples from the prior; return None without a decoder."""
     if not model.has_decoder:
         return None
-    judged = min(N_JUDGED, max(N_SHOWN, MOST_VALUES // dataset.n_features))
+    judged = min(N_JUDGED, max(N_SHOWN, MAX_VALUES // dataset.n_features))
     reconstructions = reconstruct(model, dataset, held_out[:judged])
     low, high = float(reconstructions.inputs.min()), float(reconstructions.inputs.max())
     plane, scale = move_two(model, dataset, representation, regime, seed)
@@ -187,7 +187,7 @@ def move_two(
     if len(in_use) < 2 or len(model.shape) != 3:
         return None, scale
     code = representation.mean[central_sample(representation, centre, deviation)]
-    n_steps = max(3, min(N_STEPS, math.isqrt(MOST_VALUES // dataset.n_features)))
+    n_steps = max(3, min(N_STEPS, math.isqrt(MAX_VALUES // dataset.n_features)))
     pair = (in_use[0], in_use[1])
     return traverse_plane(model, code, pair, n_steps=n_steps, centre=centre, deviation=deviation), scale
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from polariscope.analysis.metrics import Scores
-from polariscope.analysis.score import options_of_words
+from polariscope.analysis.score import selected_options
 from polariscope.core.errors import PolariscopeError
 from polariscope.studies.analyses import AbstractAnalysis, Column, Columns, analysis
 
@@ -43,7 +43,7 @@ class ScoreAnalysis(AbstractAnalysis["Scores | tuple[Scores, ...]"]):
     kept_apart = ({"latents": "in-use"}, {"latents": None})
 
     def __post_init__(self) -> None:
-        options_of_words(self.metrics, self.options or None)  # refuses what there is not
+        selected_options(self.metrics, self.options or None)  # refuses what there is not
 
     def measure(self, run: Run, step: int | None = None) -> tuple[Scores, ...]:
         by_coverage = []

@@ -28,8 +28,8 @@ class TruncationFigure(AbstractByStrength):
     """Total correlation or mutual information of all latents and of those of some types, mean beside sampled.
 
     What falls when passive latents are left out was between them and the others. Means over the seeds that have two
-    latents or more of these types, with 95 % intervals by Student's t. Answers bonheme2023 Fig. 6.7 (total correlation)
-    and Fig. 6.8 (mutual information).
+    latents or more of these types, with 95 % intervals by Student's t. Answers bonheme2023 Fig. 6.7 (averaged mutual
+    information) and Fig. 6.8 (total correlation).
     """
 
     quantity: Literal["tc", "mi"] = "tc"

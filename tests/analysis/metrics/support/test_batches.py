@@ -65,7 +65,7 @@ def test_a_value_seen_once_is_left_out_and_said_so(uneven: np.ndarray) -> None:
     shared = Table(noise(6, 1), uneven, factor_names=("shape",))
     groups = Groups(shared.classes, shared.factor_names)
     said = " ".join(assumptions(shared, groups))
-    assert "Factor 'shape' has 1 value seen once" in said
+    assert "Factor 'shape' has 1 value with a single sample" in said
     assert "Batches are drawn from these 6 samples" in said
 
 

@@ -1,1 +1,1 @@
-"""What members of the family share."""
+"""Functions shared by the estimators of dimension."""

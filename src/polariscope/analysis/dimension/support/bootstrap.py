@@ -1,4 +1,4 @@
-"""How far an estimate would move had other samples been drawn."""
+"""Bootstrap of dimension estimates over neighbourhoods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polariscope.numerics.neighbours import NeighbourTable
 
 Weights = Float[np.ndarray, "resample point"]
 Estimate = Callable[[Weights], Float[np.ndarray, " resample"]]
-"""An estimator as a function of how often each point counts, for many resamples at once."""
+"""Estimator as a function of the weights of the points, for many resamples at once."""
 
 N_BOOTSTRAP = 200
 
@@ -29,25 +29,25 @@ def check_bootstrap(level: float, n_bootstrap: int) -> None:
 
 
 def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, seed: int) -> Weights:
-    """How often each point counts in each resample; whole neighbourhoods are drawn, with replacement.
+    """Return the weight of each point in each resample, for whole neighbourhoods drawn with replacement.
 
-    Points that share neighbours have like estimates. Drawn one by one they would count as independent, and an
-    interval would be too narrow by a factor of 1.1 to 1.5 (uniform points in 2 to 10 dimensions, k = 2 to 20).
-    So each of the n/(k + 1) draws is a centre j and brings all points that have j among themselves and their k
-    neighbours, as the block bootstrap of time series does; the factor is then 0.85 to 1.2. Each point belongs to
-    k + 1 such blocks, so all of them count equally on average.
+    Points that share neighbours have similar estimates. Drawing single points would treat them as independent, and
+    intervals would be too narrow by a factor of 1.1 to 1.5 (uniform points in 2 to 10 dimensions, k = 2 to 20).
+    Therefore each of the n/(k + 1) draws is a centre j and adds j and all points that have j among their k neighbours,
+    like the block bootstrap of time series; the factor is then 0.85 to 1.2. Each point belongs to k + 1 such blocks, so
+    all points have the same weight on average.
 
-    Assumes that samples were drawn independently, and that many neighbourhoods fit into them, n ≫ k.
+    Samples are assumed to be drawn independently, with n ≫ k.
 
     Reference: Künsch, The Jackknife and the Bootstrap for General Stationary Observations (kunsch1989).
     """
     n_points = table.n_points
     n_blocks = max(2, round(n_points / (k + 1)))
     centres = generator(seed, "dimension", "bootstrap").integers(n_points, size=(n_bootstrap, n_blocks))
-    places = (n_bootstrap * centres + np.arange(n_bootstrap)[:, None]).ravel()
-    # Points along the rows, in small numbers: neighbours are then looked up as whole rows.
+    cells = (n_bootstrap * centres + np.arange(n_bootstrap)[:, None]).ravel()
+    # With points along the rows, neighbours are looked up as whole rows; int32 halves the memory.
     drawn = (
-        np.bincount(places, minlength=n_points * n_bootstrap).reshape(n_points, n_bootstrap).astype(np.int32)
+        np.bincount(cells, minlength=n_points * n_bootstrap).reshape(n_points, n_bootstrap).astype(np.int32)
     )
     weights = drawn.copy()
     for column in table.indices[:, :k].T:
@@ -58,7 +58,7 @@ def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, see
 def value_and_interval(
     estimate: Estimate, table: NeighbourTable, k: int, level: float, n_bootstrap: int, seed: int
 ) -> tuple[float, tuple[float, float]]:
-    """The estimate with every point counted once, and its interval, which always holds it."""
+    """Return the estimate with every point counted once, and an interval that always contains it."""
     value = float(estimate(np.ones((1, table.n_points)))[0])
     estimates = estimate(neighbourhood_resamples(table, k, n_bootstrap, seed))
     return value, percentile_interval(value, estimates, level, interpolate=False)

@@ -1,4 +1,4 @@
-"""Where a curve of estimates over scales is flat."""
+"""Flat ranges of a curve of estimates over scales."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ TOLERANCE = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Plateau:
-    """The smallest range of k, from ``low`` to ``high``, over which an estimate hardly moves."""
+    """Smallest range of k, from ``low`` to ``high``, in which an estimate is nearly constant."""
 
     low: int
     high: int
     spread: float
     """(largest − smallest) / median of the estimates in the range."""
     is_stable: bool
-    """False: no range was flat enough, and this one, of all octaves, is the flattest."""
+    """If False, no range is flat enough, and this one is the flattest octave."""
 
     @property
     def note(self) -> str | None:
         if self.is_stable:
             return None
         return (
-            f"no range of k is stable: the flattest octave, k = {self.low}–{self.high}, still spreads by "
-            f"{self.spread:.0%}; the dimension depends on the scale, see the curve."
+            f"No range of k is stable: in the flattest octave, k = {self.low}–{self.high}, the estimates differ by "
+            f"{self.spread:.0%}. The dimension depends on the scale; see the curve."
         )
 
 
 def plateau(k: Sequence[int], values: Sequence[float], tolerance: float = TOLERANCE) -> Plateau:
-    """The smallest k from which on an octave of estimates agrees, and how far that goes.
+    """Find the smallest k at which a stable range of estimates begins, and the largest k of this range.
 
-    A range is stable when it reaches from k₁ to at least 2 k₁ and its estimates spread by at most ``tolerance``
-    of their median. The smallest k₁ wins, as small balls are bent least; the range is then extended to the
-    largest k₂ with which it stays stable. Estimates are best read at k₂, where they vary least by chance.
+    A range is stable if it extends from k₁ to at least 2 k₁ and its estimates differ by at most ``tolerance`` of their
+    median. The smallest k₁ is selected, because small balls are affected least by curvature. The range is then extended
+    to the largest k₂ with which it is stable. Use the estimate at k₂, which has the least variance.
 
     >>> plateau([3, 4, 5, 6, 8, 10], [6.0, 5.0, 5.1, 5.0, 5.0, 3.0])
     Plateau(low=4, high=8, spread=0.0199..., is_stable=True)

@@ -1,14 +1,13 @@
-"""The public face of a metric: arrays and options in, checked; the metric's own function gets a prepared table.
+"""Public interface of metrics: arrays and options are checked, and the metric's function gets a prepared table.
 
-A metric's file says only what is its own::
+The file of a metric contains only its own function::
 
     @metric("ds", bounds=(0, inf), higher_is_better=True, needs=("codes", "factors"), invariant_to={"order"})
     def ds(table: Table, *, variant: Literal["corrected", "printed"] = "corrected") -> Score:
         ...
 
-What is registered, and what the name ``ds`` stands for, is ``ds(codes, factors, *, variant=…, factor_names=(),
-factor_kinds=None, seed=0)``. ``ds.of(table, variant=…)`` takes a table that was prepared before, which several metrics
-share.
+The registered function, which replaces ``ds``, is ``ds(codes, factors, *, variant=…, factor_names=(),
+factor_kinds=None, seed=0)``. ``ds.of(table, variant=…)`` scores a prepared table, which several metrics can share.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from polariscope.core.options import check_options, non_default
 from polariscope.core.types import ArrayInput, OptionValue
 
 ARGUMENTS: dict[str, tuple[Any, str]] = {
-    "codes": (ArrayLike, "``(sample, latent)``, the representation to score."),
+    "codes": (ArrayLike, "representation to score, ``(sample, latent)``."),
     "factors": (
         ArrayLike,
-        "``(sample, factor)``, what generated each sample: classes as integers, or measured.",
+        "ground-truth factors of each sample, ``(sample, factor)``: classes as integers, or measured values.",
     ),
     "models": (
         Sequence[ArrayLike | Representation],
@@ -47,16 +46,16 @@ ARGUMENTS: dict[str, tuple[Any, str]] = {
     "factor_names": (Sequence[str], "(default: their numbers) a name for each factor."),
     "factor_kinds": (
         Sequence[str] | None,
-        "(default: all categorical) categorical, ordinal, cyclic or continuous for each factor; a measured one must "
-        "be declared.",
+        "(default: all categorical) kind of each factor: categorical, ordinal, cyclic or continuous; measured factors "
+        "must be declared.",
     ),
     "seed": (int, "(default 0) seed of every random choice."),
 }
-"""What metrics are given beside their own options, and how the docstring explains it."""
+"""Arguments that metrics share besides their own options, with the text of the docstring."""
 OF_MODELS = {
     "variance": (Sequence[ArrayLike] | None, "(default None) posterior variances σ² of each model."),
 }
-"""What is different where several models are given."""
+"""Arguments that differ for metrics of several models."""
 DEFAULTS: dict[str, Any] = {
     "variance": None,
     "types": None,
@@ -76,11 +75,11 @@ class Metric(Protocol):
         """Score arrays."""
 
     def of(self, prepared: Any, **options: OptionValue) -> Any:
-        """Score a :class:`Table`, or of several models :class:`Models`, that was prepared before."""
+        """Score a prepared :class:`Table`, or :class:`Models` for a metric of several models."""
 
 
 def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, Any]) -> Metric:
-    """A metric's own function, which takes a prepared table, as one that takes arrays."""
+    """Wrap a metric's function of a prepared table as a function of arrays."""
     needs, uses = tuple(traits["needs"]), tuple(traits["uses"])
     is_of_models = "models" in needs
     known = {**ARGUMENTS, **(OF_MODELS if is_of_models else {})}
@@ -89,9 +88,9 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
     arguments = inspect.Signature([_parameter(argument, known[argument][0]) for argument in common])
 
     @functools.wraps(function)
-    def metric(*arrays: Any, **chosen: Any) -> Any:
-        options = {option: value for option, value in chosen.items() if option not in common}
-        named = {argument: value for argument, value in chosen.items() if argument in common}
+    def metric(*arrays: Any, **keywords: Any) -> Any:
+        options = {option: value for option, value in keywords.items() if option not in common}
+        named = {argument: value for argument, value in keywords.items() if argument in common}
         try:
             bound = arguments.bind(*arrays, **named)
         except TypeError as error:
@@ -101,7 +100,7 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
         try:
             return measure(prepared, options)
         except InputError as error:
-            if error.problem is None:  # an argument is wrong, whatever the metric
+            if error.problem is None:  # an argument is wrong for every metric
                 raise
             pieces = (
                 (error.problem,)
@@ -112,8 +111,8 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
                 problem=(f"metric {name!r} does not apply: ", *pieces), got=error.got, remedy=error.remedy
             ) from None
 
-    def of(prepared: Any, **chosen: Any) -> Any:
-        return measure(prepared, check_options(f"metric {name!r}", function, chosen))
+    def of(prepared: Any, **options: Any) -> Any:
+        return measure(prepared, check_options(f"metric {name!r}", function, options))
 
     def measure(prepared: Any, options: dict[str, Any]) -> Any:
         if not is_of_models:
@@ -123,14 +122,14 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
         return dataclasses.replace(score, options={k: v for k, v in changed.items() if k != "variant"})
 
     hints = get_type_hints(function, include_extras=True)
-    own = [
+    own_parameters = [
         parameter.replace(annotation=hints[parameter.name])
         for parameter in inspect.signature(function).parameters.values()
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
-    default_variant = next((option.default for option in own if option.name == "variant"), None)
+    default_variant = next((option.default for option in own_parameters if option.name == "variant"), None)
     of_common = list(arguments.parameters.values())
-    everything = [*of_common[: len(needs)], *own, *of_common[len(needs) :]]
+    everything = [*of_common[: len(needs)], *own_parameters, *of_common[len(needs) :]]
     face: Any = metric
     face.__signature__ = inspect.Signature(everything, return_annotation=hints["return"])
     face.__annotations__ = {parameter.name: parameter.annotation for parameter in everything}
@@ -149,27 +148,27 @@ def _parameter(name: str, annotation: Any) -> inspect.Parameter:
 
 
 def _check_posterior(table: Table, variant: Any, traits: Mapping[str, Any]) -> None:
-    """Refuse what is defined by the posterior N(mean, variance) where these codes or this prior are others."""
+    """Raise an error if a variant requires mean codes or the prior N(0, I), and the table has others."""
     if variant in traits["posterior_variants"] and table.source != "mean":
         raise InputError(
             problem="it is defined by posterior means and variances", remedy="score the mean representation"
         )
     if traits["standard_prior"] and not table.prior_is_standard:
         raise InputError(
-            problem="its rules compare posteriors with the prior N(0, I), and this model has another",
-            remedy="diagnose counts its latents against its own prior",
+            problem="its rules compare posteriors with the prior N(0, I), and this model has another prior",
+            remedy="use diagnose, which compares them with the model's own prior",
         )
 
 
 def _docstring(
     text: str, first: Sequence[str], last: Sequence[str], known: Mapping[str, tuple[Any, str]]
 ) -> str:
-    """The docstring of a metric with lines for the arguments that all have, around those of its own options."""
+    """Add lines for the shared arguments to the docstring of a metric, around those of its own options."""
     text = inspect.cleandoc(text)
     before, after = (
         "".join(f":param {name}: {known[name][1]}\n" for name in names) for names in (first, last)
     )
-    own = re.search(r"(?:^:param .*\n(?:[ \t]+.*\n)*)+", f"{text}\n", flags=re.MULTILINE)
-    if own is None:
+    params = re.search(r"(?:^:param .*\n(?:[ \t]+.*\n)*)+", f"{text}\n", flags=re.MULTILINE)
+    if params is None:
         return f"{text}\n\n{before}{after}"
-    return f"{text[: own.start()]}{before}{own.group()}{after}{text[own.end() :]}"
+    return f"{text[: params.start()]}{before}{params.group()}{after}{text[params.end() :]}"

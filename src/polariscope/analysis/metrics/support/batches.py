@@ -1,10 +1,10 @@
 """Batches of samples that share the value of one factor, drawn from a table that was encoded once.
 
-The customary way asks the dataset for images with one factor fixed and encodes 64 of them for each of 15 000
-votes. Every one of these images can be a row of the encoded table instead: rows are sorted by the value of each
-factor once, after which a batch is a gather of indices. Nothing is asked of the factors: on a full grid the other
-factors are drawn independently, as the published metrics assume; on partial or correlated data they vary as they
-do among the samples with that value, which :func:`assumptions` says.
+The usual implementation draws images with one factor fixed and encodes 64 of them for each of 15 000 votes. Here the
+images are rows of the encoded table: rows are sorted once by the value of each factor, after which a batch is a gather
+of indices. The factors can have any distribution. On a full grid the other factors are drawn independently, as the
+published metrics assume. On partial or correlated data they vary as they do among the samples with that value;
+:func:`assumptions` adds a note.
 """
 
 from __future__ import annotations
@@ -19,31 +19,29 @@ from polariscope.analysis.metrics.support.resampling import half_samples
 from polariscope.core.errors import InputError
 from polariscope.core.text import plural
 
-BLOCK_BYTES = 2**24  # of gathered codes at a time; larger blocks leave the processor's cache
+BLOCK_BYTES = 2**24  # size of a block of gathered codes; larger blocks do not fit in the processor's cache
 
 
 def check_several(table: Table) -> None:
-    """Refuse a single factor: there is no other to take it for."""
+    """Raise an error if there is a single factor, because any codes would score 1."""
     if table.n_factors < 2:
         raise InputError(
-            problem=(
-                "it asks which factor was held fixed, and there is a single one: any codes would score 1"
-            )
+            problem="it predicts which factor was fixed, and there is only one: any codes would score 1"
         )
 
 
 class Groups:
-    """The rows of a table by the value of each factor; values seen once are left out."""
+    """Rows of a table grouped by the value of each factor; values that occur once are left out."""
 
     def __init__(self, classes: Int[np.ndarray, "sample factor"], names: tuple[str, ...]) -> None:
         n_samples, n_factors = classes.shape
         self.names = names
         self.order = np.argsort(classes, axis=0, kind="stable").T
-        """Of each factor, the rows sorted by value."""
+        """Rows sorted by value, for each factor."""
         self.rank, self.count = np.empty((2, n_factors, n_samples), dtype=np.intp)
         self.candidates, self.n_candidates = np.zeros_like(self.order), np.zeros(n_factors, dtype=np.intp)
         self.seen_once = np.zeros(n_factors, dtype=np.intp)
-        """Of each factor, how many values occur in a single row."""
+        """Number of values that occur in a single row, for each factor."""
         for k, (order, column) in enumerate(zip(self.order, classes.T, strict=True)):
             counts = np.bincount(column)
             self.rank[k, order] = np.arange(n_samples)
@@ -58,7 +56,7 @@ class Groups:
                 raise InputError(
                     problem=(
                         f"factor {name!r} has a different value in each of these {n_samples} samples, so "
-                        "it cannot be held fixed"
+                        "it cannot be fixed"
                     ),
                     remedy="draw more samples or drop it",
                 )
@@ -66,13 +64,13 @@ class Groups:
     def anchors(
         self, factor: Int[np.ndarray, "*shape"], draw: np.random.Generator
     ) -> Int[np.ndarray, "*shape"]:
-        """A row for each entry of ``factor``, whose value will be fixed: a value is as likely as it is frequent."""
+        """Draw a row for each entry of ``factor``, whose value is fixed; values are drawn by frequency."""
         return self.candidates[factor, _below(self.n_candidates[factor], draw)]
 
     def batches(
         self, factor: Int[np.ndarray, " batch"], size: int, draw: np.random.Generator
     ) -> Int[np.ndarray, "batch size"]:
-        """Rows that share the value of the batch's factor, with replacement."""
+        """Draw rows that share the value of the batch's factor, with replacement."""
         anchor = self.anchors(factor, draw)
         count = np.broadcast_to(self.count[factor, anchor][:, None], (len(factor), size))
         return self.order[factor[:, None], self.start[factor, anchor][:, None] + _below(count, draw)]
@@ -80,7 +78,7 @@ class Groups:
     def pairs(
         self, factor: Int[np.ndarray, "*shape"], draw: np.random.Generator
     ) -> tuple[Int[np.ndarray, "*shape"], Int[np.ndarray, "*shape"]]:
-        """Two different rows for each entry, which share the value of its factor."""
+        """Draw two different rows for each entry, which share the value of its factor."""
         first = self.anchors(factor, draw)
         start, count = self.start[factor, first], self.count[factor, first]
         further = self.rank[factor, first] - start + 1 + _below(count - 1, draw)
@@ -88,12 +86,12 @@ class Groups:
 
 
 def _below(limit: Int[np.ndarray, "*shape"], draw: np.random.Generator) -> Int[np.ndarray, "*shape"]:
-    """Whole numbers from 0 to below each limit, equally likely (to 2⁻⁵³)."""
+    """Draw an integer from 0 to below each limit, uniformly (to 2⁻⁵³)."""
     return (draw.random(np.shape(limit)) * limit).astype(np.intp)
 
 
 def halves(table: Table, stream: str) -> list[tuple[Int[np.ndarray, " half"], Groups]]:
-    """Random halves of the table, each with its groups; none when a half is too small to fix some factor."""
+    """Return random halves of the table with their groups; empty if a half is too small to fix some factor."""
     halves_of_batches = []
     for rows in half_samples(np.arange(table.n_samples), table, stream):
         try:
@@ -104,13 +102,13 @@ def halves(table: Table, stream: str) -> list[tuple[Int[np.ndarray, " half"], Gr
 
 
 def blocks(n_batches: int, size: int, n_latents: int) -> Iterator[slice]:
-    """Slices of the batches whose gathered codes fit into :data:`BLOCK_BYTES`."""
+    """Yield slices of the batches whose gathered codes fit into :data:`BLOCK_BYTES`."""
     step = max(1, BLOCK_BYTES // (8 * size * n_latents))
     yield from (slice(start, min(start + step, n_batches)) for start in range(0, n_batches, step))
 
 
 def assumptions(table: Table, groups: Groups) -> tuple[str, ...]:
-    """What a score from such batches rests on."""
+    """Return notes about the assumptions of a score from such batches."""
     notes = [
         f"Batches are drawn from these {table.n_samples} samples: a value is fixed as often as it occurs, and the "
         "other factors vary as they do among the samples that have it."
@@ -118,8 +116,8 @@ def assumptions(table: Table, groups: Groups) -> tuple[str, ...]:
     for name, values in zip(groups.names, groups.seen_once, strict=True):
         if values:
             notes.append(
-                f"Factor {name!r} has {plural(int(values), 'value')} seen once, which cannot be held fixed: "
-                "left out; draw more samples to include them."
+                f"Factor {name!r} has {plural(int(values), 'value')} with a single sample, left out because a single "
+                "sample has no variation. Draw more samples to include them."
             )
     return (*notes, *table.grid_notes)
 
@@ -127,5 +125,5 @@ def assumptions(table: Table, groups: Groups) -> tuple[str, ...]:
 def mean_by(
     factor: Int[np.ndarray, " batch"], values: Shaped[np.ndarray, " batch"], n_factors: int
 ) -> Float[np.ndarray, " factor"]:
-    """Mean of the values of the batches in which each factor was fixed; 0 where none was."""
+    """Return the mean value of the batches in which each factor was fixed; 0 if there are none."""
     return np.bincount(factor, values, n_factors) / np.maximum(1, np.bincount(factor, minlength=n_factors))

@@ -1,4 +1,4 @@
-"""How much each latent helps to predict each factor, and how well the factors are predicted."""
+"""Importance of each latent for predicting each factor, and accuracy of the predictions."""
 
 from __future__ import annotations
 
@@ -20,36 +20,37 @@ Fitted = tuple[np.ndarray, np.ndarray]  # importance of each latent, prediction 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Importance:
-    """What a predictor per factor found."""
+    """Importances and accuracies of one predictor per factor."""
 
     matrix: Float[np.ndarray, "latent factor"]
-    """Share of each latent in predicting each factor: columns sum to 1, or to 0 where no latent helps."""
+    """Share of each latent in predicting each factor; columns sum to 1, or to 0 if no latent contributes."""
     informativeness: Float[np.ndarray, " factor"]
     """Accuracy on the test samples, or R² of a predicted number."""
     baseline: Float[np.ndarray, " factor"]
-    """The same of a constant: the most frequent class, or the mean."""
+    """Informativeness of a constant: the most frequent class, or the mean."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Job:
-    """Predictors of all factors, trained on some rows of ``codes`` and asked about others."""
+    """Predictors of all factors, trained on some rows of ``codes`` and tested on others."""
 
     codes: Float[np.ndarray, "sample latent"]
     train: Int[np.ndarray, " train"]
     test: Int[np.ndarray, " test"]
     n_trees: int
     n_bins: int = BINS
-    """Of each latent, for ``boosted``; the other predictors do not bin."""
+    """Number of bins of each latent for ``boosted``; the other predictors do not use bins."""
 
 
 def importances(table: Table, jobs: Sequence[Job], predictor: Predictor) -> list[Importance]:
-    """What each job finds; every factor of every job by itself, side by side."""
+    """Return the result of each job; factors of all jobs are fitted independently in threads."""
     as_numbers = [predictor == "lasso" or kind == "continuous" for kind in table.factor_kinds]
 
     def target(k: int) -> np.ndarray:
         if not as_numbers[k]:
             return table.classes[:, k]
         column = table.factors[:, k]
+        # Standardised, so that one grid of penalties suits every factor.
         return (column - column.mean()) / column.std()
 
     targets = [target(k) for k in range(table.n_factors)]
@@ -57,14 +58,14 @@ def importances(table: Table, jobs: Sequence[Job], predictor: Predictor) -> list
     def fit(task: tuple[int, int]) -> Fitted:
         job, k = jobs[task[0]], task[1]
         n_classes = None if as_numbers[k] else table.n_classes[k]
-        learnt, asked = job.codes[job.train], job.codes[job.test]
-        return PREDICTORS[predictor](learnt, targets[k][job.train], asked, n_classes, job)
+        train, test = job.codes[job.train], job.codes[job.test]
+        return PREDICTORS[predictor](train, targets[k][job.train], test, n_classes, job)
 
     def cost(task: tuple[int, int]) -> int:
         job, k = jobs[task[0]], task[1]
         return len(job.train) * job.n_trees * job.n_bins * table.n_classes[k]
 
-    # The largest first, so no thread is left alone with one at the end.
+    # Largest first, so that all threads finish at about the same time.
     tasks = itertools.product(range(len(jobs)), range(table.n_factors))
     order = sorted(tasks, key=cost, reverse=True)
     fitted = dict(zip(order, in_threads(fit, order), strict=True))
@@ -85,7 +86,7 @@ def _informativeness(truth: np.ndarray, predicted: np.ndarray, as_numbers: bool)
     if not as_numbers:
         return float((truth == predicted).mean())
     spread = ((truth - truth.mean()) ** 2).mean()
-    # Of a truth that never varies in the test samples, no share can be explained.
+    # R² is not defined for a constant target.
     return float(1 - ((truth - predicted) ** 2).mean() / spread) if spread > 0 else 0.0
 
 
@@ -112,7 +113,7 @@ def _forest(
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestRegressor if n_classes is None else RandomForestClassifier
-    # Leaves of five: splits below would share the importance out among latents that know nothing.
+    # With leaves below five samples, splits on noise would give importance to uninformative latents.
     model = kind(n_estimators=job.n_trees, min_samples_leaf=5, max_features="sqrt", random_state=0)
     model.fit(train, target)
     return model.feature_importances_, model.predict(test)
@@ -123,7 +124,7 @@ def _lasso(
 ) -> Fitted:
     from sklearn.linear_model import LassoCV
 
-    # Codes and target have variance 1: from a penalty of 1 on every weight is 0.
+    # Codes and target have variance 1, so all weights are 0 at a penalty of 1 or more.
     model = LassoCV(cv=5, alphas=np.logspace(0, -4, 20)).fit(train, target)
     weights = np.abs(model.coef_)
     return weights / weights.sum() if weights.any() else weights, model.predict(test)

@@ -1,4 +1,4 @@
-"""A factor as a probe reads it: a class, a number or an angle."""
+"""Targets of a probe: a factor as classes, numbers or angles."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Codes = Float[np.ndarray, "sample latent"]
 
 
 class AbstractTarget(abc.ABC):
-    """A factor to be read from codes.
+    """A factor to predict from codes.
 
-    A test sample's *gain* is its spread less its error, where the spread is the error of the best constant. What is
-    read of the factor is the mean gain over the mean spread: the accuracy, for which spreads are 1, or R².
+    The *gain* of a test sample is its spread minus its error, where the spread is the error of the best constant. The
+    score of the factor is the mean gain divided by the mean spread: the accuracy, for which spreads are 1, or R².
     """
 
     is_classes = False
@@ -34,23 +34,23 @@ class AbstractTarget(abc.ABC):
 
     @abc.abstractmethod
     def best_strength(self, codes: Codes, rows: Rows, strengths: Sequence[float], n_folds: int) -> float:
-        """The strength of a linear predictor, from these rows."""
+        """Select the strength of a linear predictor by cross-validation on these rows."""
 
     @abc.abstractmethod
     def gain(self, codes: Codes, train: Rows, test: Rows, strength: float | None) -> Float[np.ndarray, " _"]:
-        """Gain of each test sample: of a linear predictor with this strength, or of boosted trees for None."""
+        """Return the gain of each test sample, by a linear predictor of this strength, or by boosted trees if None."""
 
     @abc.abstractmethod
     def spread(self, test: Rows) -> Float[np.ndarray, " _"]:
-        """Error of the best constant for each test sample; 1 for classes."""
+        """Return the error of the best constant for each test sample; 1 for classes."""
 
     def constant_guess(self, train: Rows, test: Rows) -> float:
-        """What a constant, chosen on the training samples, reads; 0 where it is no better than the best constant."""
+        """Return the score of the best constant on the training samples; 0 for numbers and angles."""
         return 0.0
 
 
 class ClassTarget(AbstractTarget):
-    """A factor whose classes are told apart."""
+    """A factor predicted as classes."""
 
     is_classes = True
 
@@ -62,11 +62,11 @@ class ClassTarget(AbstractTarget):
         return best_strength(codes[rows], self.classes[rows], strengths, n_folds)
 
     def gain(self, codes: Codes, train: Rows, test: Rows, strength: float | None) -> Float[np.ndarray, " _"]:
-        learnt, labels, asked = codes[train], self.classes[train], codes[test]
+        train_codes, labels, test_codes = codes[train], self.classes[train], codes[test]
         if strength is None:
-            predicted = boosted_trees(learnt, labels, asked, n_classes=self.n_classes)[1]
+            predicted = boosted_trees(train_codes, labels, test_codes, n_classes=self.n_classes)[1]
         else:
-            predicted = logistic_predictions(learnt, labels, asked, (strength,))[0]
+            predicted = logistic_predictions(train_codes, labels, test_codes, (strength,))[0]
         return (predicted == self.classes[test]).astype(np.float64)
 
     def spread(self, test: Rows) -> Float[np.ndarray, " _"]:
@@ -77,7 +77,7 @@ class ClassTarget(AbstractTarget):
 
 
 class AbstractRegressedTarget(AbstractTarget):
-    """A factor of which numbers are regressed."""
+    """A factor predicted by regression."""
 
     values: Float[np.ndarray, "sample column"]
 
@@ -85,17 +85,19 @@ class AbstractRegressedTarget(AbstractTarget):
         return best_ridge_strength(codes[rows], self.values[rows], strengths, n_folds)
 
     def gain(self, codes: Codes, train: Rows, test: Rows, strength: float | None) -> Float[np.ndarray, " _"]:
-        learnt, values, asked = codes[train], self.values[train], codes[test]
+        train_codes, values, test_codes = codes[train], self.values[train], codes[test]
         if strength is None:
-            columns = [boosted_trees(learnt, column, asked, n_classes=None)[1] for column in values.T]
+            columns = [
+                boosted_trees(train_codes, column, test_codes, n_classes=None)[1] for column in values.T
+            ]
             predicted = np.stack(columns, axis=1)
         else:
-            predicted = ridge_predictions(learnt, values, asked, (strength,))[0]
+            predicted = ridge_predictions(train_codes, values, test_codes, (strength,))[0]
         return self.spread(test) - self.errors(predicted, test)
 
     @abc.abstractmethod
     def errors(self, predicted: Float[np.ndarray, "_ column"], test: Rows) -> Float[np.ndarray, " _"]:
-        """Squared error of each prediction."""
+        """Return the squared error of each prediction."""
 
 
 class NumberTarget(AbstractRegressedTarget):
@@ -112,7 +114,7 @@ class NumberTarget(AbstractRegressedTarget):
 
 
 class AngleTarget(AbstractRegressedTarget):
-    """A cyclic factor, read as a direction: errors are squared chords."""
+    """A cyclic factor, predicted as a direction; errors are squared chords."""
 
     def __init__(self, angles: Float[np.ndarray, " sample"]) -> None:
         self.angles = angles
@@ -126,7 +128,7 @@ class AngleTarget(AbstractRegressedTarget):
 
 
 def make_target(table: Table, factor: int, as_classes: bool) -> AbstractTarget:
-    """A factor of the table as its kind says, or as classes."""
+    """Return a factor of the table as the target of its kind, or as classes."""
     kind = table.factor_kinds[factor]
     if as_classes or kind == "categorical":
         return ClassTarget(table.classes[:, factor], table.n_classes[factor])

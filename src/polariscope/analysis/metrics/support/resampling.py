@@ -1,4 +1,4 @@
-"""Random halves of the samples, where a measurement is too long to be repeated as often as a bootstrap asks."""
+"""Random halves of the samples, for measurements that are too slow for a bootstrap."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ N_HALVES = 20
 def half_samples(
     rows: Int[np.ndarray, " row"], table: Table, stream: str, count: int = N_HALVES
 ) -> list[Int[np.ndarray, " half"]]:
-    """Random halves of ``rows``, without replacement, for :func:`~polariscope.numerics.intervals.interval_from_halves`.
+    """Draw random halves of ``rows`` for :func:`~polariscope.numerics.intervals.interval_from_halves`.
 
-    Unlike a bootstrap's resamples, they hold no sample twice, which a pair or a variance within a small group would
-    notice.
+    Unlike resamples of a bootstrap, they contain no sample twice. Duplicates would bias distances of pairs and
+    variances within small groups.
     """
     draw = generator(table.seed, "metrics", "halves", stream)
     return [np.sort(draw.permutation(rows)[: max(1, len(rows) // 2)]) for _ in range(count)]
