@@ -180,7 +180,8 @@ def traverse_plane(
 
     If a pair encodes two factors in Cartesian coordinates, one factor changes along rows and the other along columns.
     In polar coordinates, one changes around the centre and the other with the distance from it. ``centre`` and
-    ``deviation`` are those of the prior, by default N(0, I); :func:`polariscope.geometry.steps_of_latents.range_of` returns them
+    ``deviation`` are those of the prior, by default N(0, I).
+    :func:`polariscope.geometry.steps_of_latents.range_of` returns them
     for a model.
 
     Reference: zietlow2022 §4.3.6, Figs 4.10–4.11.

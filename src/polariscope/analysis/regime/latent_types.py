@@ -125,7 +125,7 @@ def moments_of_resamples(
 def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch latent"]:
     r"""Return the type of each latent.
 
-    For a fixed prior, :func:`polariscope.analysis.regime.latent_types.classify` is applied to r = σ²/Σ†; this is the published
+    For a fixed prior, :func:`classify` is applied to r = σ²/Σ†; this is the published
     rule if the prior is N(0, 1). A conditional prior N(μ†(u), Σ†(u)) can follow the input, so in addition
 
     * passive requires mean (μ − μ†)²/Σ† < α: the posterior is centred on the prior;
