@@ -136,7 +136,7 @@ def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsew
             "bandwidth must be positive, got 0",
         ),
         ("compare run0 --measure ckka", "no similarity named 'ckka'.*Did you mean 'cka'"),
-        ("compare run0 --samples 1", "--samples must be an integer from 2"),
+        ("compare run0 --samples 1", "--samples must be an integer of at least 2"),
         ("compare run0 --out run0/settings.json", "--out must be a folder"),
         ("compare run0 other", "models must be trained on the same data.*; compare runs on the same data"),
     ],

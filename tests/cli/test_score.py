@@ -196,7 +196,7 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
         ("score codes.npz --set n_bins=3", "--set must be NAME.OPTION=VALUE, got 'n_bins=3'"),
         (
             "score codes.npz --metrics tc --set mig.n_bins=3",
-            "options of 'mig' were given, but the metrics are tc",
+            "options of 'mig' were passed, but the metrics are tc",
         ),
     ],
 )

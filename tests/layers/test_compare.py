@@ -379,7 +379,7 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
         (lambda: compare([{"x": np.full((50, 2), "a")}]), "layer x of model 1 must be numbers .* got <U1"),
         (lambda: compare([{"x": np.ones((50, 0))}]), r"layer x of model 1 must be .* shape \(50, 0\)"),
         (lambda: compare([{"x": np.ones((0, 2))}]), r"layer x of model 1 must be .* shape \(0, 2\)"),
-        (lambda: compare(runs["a"], n_samples=1), "n_samples must be an integer from 2"),
+        (lambda: compare(runs["a"], n_samples=1), "n_samples must be an integer of at least 2"),
         (
             lambda: compare(runs["a"], checkpoints=[7]),
             "steps 4, 8, 12, not of 7; train with keep_checkpoints",

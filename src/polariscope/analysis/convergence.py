@@ -91,8 +91,8 @@ def training_state(
     * *overfitting* if the held-out loss and its excess over the training loss rise over the last half of the training,
       and the held-out loss is above its minimum by more than the tolerance below,
     * *still learning* if the upper 95 % limit of the gain exceeds max(1 % of G, min(0.5 nats, 5 % of G)), with G the
-      loss gained since the first line; if the information of a latent crosses the threshold of use when its trend
-      continues over as many steps again; or if the schedule of the objective has not ended,
+      decrease of the loss since the first line, if the trend of the information of a latent crosses the threshold of
+      use within a doubling of the steps, or if the schedule of the objective has not ended,
     * *stopped early* if early stopping ended it,
     * *unknown* without a log, or with fewer than 20 lines that show no clear fall,
     * *converged* otherwise.
@@ -101,7 +101,7 @@ def training_state(
     least half of the largest rate is judged.
 
     :param lines: lines of a log: ``step``, ``loss``, ``learning_rate``, ``variance``, ``std``, perhaps ``validation``.
-    :param threshold: information in nats, ½ log(1 + Var μ / E σ²), from which a latent is in use.
+    :param threshold: information in nats, ½ log(1 + Var μ / E σ²), above which a latent is in use.
     :param ramp_until: (default 0) step at which the schedule of the objective ends.
     :param stopped_at: (default None) step at which early stopping ended the training.
     :param diverged_at: (default None) step at which training was aborted because the loss was not finite; the log has
@@ -204,12 +204,12 @@ def information(line: LogLine) -> list[float]:
 
 
 def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
-    """Return the latents whose information crosses a threshold if its trend continues over as many steps again.
+    """Return the latents whose information crosses a threshold if its trend continues over a doubling of the steps.
 
-    A trend counts beyond its 95 % limits. Latents with a posterior variance of 0 are left out.
+    Only trends that are significant at the 95 % level count. Latents with a posterior variance of 0 are left out.
 
     :param lines: lines of a log.
-    :param threshold: information in nats from which a latent is in use.
+    :param threshold: information in nats above which a latent is in use.
     """
     from polariscope.numerics.trends import (
         MIN_VALUES,
@@ -240,7 +240,7 @@ def overfitting_since(lines: Sequence[LogLine], ramp_until: int = 0, tolerance: 
 
     :param lines: lines of a log, some of them with ``validation`` and ``weights``.
     :param ramp_until: (default 0) step at which the schedule of the objective ends.
-    :param tolerance: (default 0) rise above the minimum, in nats, from which it counts.
+    :param tolerance: (default 0) minimum rise above the lowest loss, in nats.
     """
     losses = [(line["step"], held_out_loss(line), line["loss"]) for line in _validated(lines, ramp_until)]
     return best_step(losses, tolerance, for_state=True)
@@ -268,7 +268,7 @@ def best_step(
     >>> best_step(list(zip(steps, [13.8, 13.3, 13.1, 13.0, 13.0, 12.9, 12.9, 12.8], training, strict=True)))
 
     :param losses: (step, held-out loss, training loss) in nats per observation.
-    :param tolerance: (default 0) rise of the held-out loss above its minimum, in nats, from which it counts.
+    :param tolerance: (default 0) minimum rise of the held-out loss above its lowest value, in nats.
     :param for_state: (default False) if True, judge as the state of a training does: with fewer than four losses in the
         last half of the steps, four ascending ones count as a rise, and losses that rose early and stay high also
         count.

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 NOISE = 1e-9
-"""Rounding error in units of the last decimal, so that 2.9999999999 counts as 3."""
+"""Rounding error in units of the last decimal: 2.9999999999 counts as 3."""
 
 
 def truncate(values: Float[np.ndarray, "*shape"], decimals: int) -> Int[np.ndarray, "*shape"]:

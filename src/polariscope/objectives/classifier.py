@@ -74,7 +74,7 @@ class ClassifierObjective(AbstractObjective):
                     f"the {size} classes of factor {name!r}",
                     f"be numbered 0 … {size - 1}",
                     got=f"{column.min():g} … {column.max():g}",
-                    remedy="number them from 0, for example with np.unique(…, return_inverse=True)",
+                    remedy="number them from 0, for example with the inverse indices of np.unique",
                 )
 
     def companion(

@@ -59,7 +59,7 @@ class FactorObjective(AbstractObjective):
 
     def terms(self, step: Step) -> Terms:
         forward = run_forward(step)
-        # Detached, so that the discriminator's term does not train the encoder.
+        # Detached, so the discriminator's term does not train the encoder.
         joint = forward.z.detach()
         logits = step.run_companion(torch.cat([joint, permute_latents(joint, step.generator)]))
         classes = torch.arange(2, device=joint.device).repeat_interleave(len(joint))

@@ -136,7 +136,7 @@ class WeakGanObjective(AbstractObjective):
         z, partner = shared_draws(model, batch.shared, step.generator)
         fake, fake_pair = model.decode(torch.cat([z, partner])).mean.chunk(2)
         fooled = step.run_companion(fake, fake_pair, batch.shared)
-        # Detached, so that the discriminator's term does not train the decoder.
+        # Detached, so the discriminator's term does not train the decoder.
         both = ((batch.x, fake.detach()), (pair, fake_pair.detach()), (batch.shared, batch.shared))
         true, false = step.run_companion(*map(torch.cat, both)).chunk(2)
         return {

@@ -151,7 +151,7 @@ def inverse_estimates(
     table: NeighbourTable, orders: Sequence[int], normaliser: str
 ) -> Float[np.ndarray, "point order"]:
     """Return 1/d(x) around every point for every k of ``orders``, from running sums of log T_j."""
-    # Divide by the first distance, so that the logarithms of equal distances are exactly 0.
+    # Divide by the first distance, so the logarithms of equal distances are exactly 0.
     logs = np.log(table.distances[:, : max(orders)] / table.distances[:, :1])
     sums = np.cumsum(logs, axis=1)
     k = np.asarray(orders)

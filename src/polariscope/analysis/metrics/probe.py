@@ -163,7 +163,7 @@ def _fit_all(
             strength = strengths[n_choice[task], k] if variant == "logistic" else None
             return targets[k].gain(z[:, latents], train[:count], test, strength)
 
-        # Largest first, so that all threads finish at about the same time.
+        # Largest first, so all threads finish at about the same time.
         order = sorted(plan, key=lambda task: -task[1] * table.n_classes[task[2]])
         return dict(zip(order, in_threads(fit, order), strict=True))
 

@@ -258,6 +258,6 @@ def _resamples(
     for start in range(0, n_bootstrap, block):
         rows = min(block, n_bootstrap - start)
         drawn = generator.integers(n_samples, size=(rows, n_samples))
-        # Offset each resample, so that one bincount counts all of them.
+        # Offset each resample, so one bincount counts all of them.
         drawn += n_samples * np.arange(rows)[:, None]
         yield np.bincount(drawn.ravel(), minlength=rows * n_samples).reshape(rows, n_samples) / n_samples

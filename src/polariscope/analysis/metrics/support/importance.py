@@ -50,7 +50,7 @@ def importances(table: Table, jobs: Sequence[Job], predictor: Predictor) -> list
         if not as_numbers[k]:
             return table.classes[:, k]
         column = table.factors[:, k]
-        # Standardised, so that one grid of penalties suits every factor.
+        # Standardised, so one grid of penalties suits every factor.
         return (column - column.mean()) / column.std()
 
     targets = [target(k) for k in range(table.n_factors)]
@@ -65,7 +65,7 @@ def importances(table: Table, jobs: Sequence[Job], predictor: Predictor) -> list
         job, k = jobs[task[0]], task[1]
         return len(job.train) * job.n_trees * job.n_bins * table.n_classes[k]
 
-    # Largest first, so that all threads finish at about the same time.
+    # Largest first, so all threads finish at about the same time.
     tasks = itertools.product(range(len(jobs)), range(table.n_factors))
     order = sorted(tasks, key=cost, reverse=True)
     fitted = dict(zip(order, in_threads(fit, order), strict=True))
