@@ -170,7 +170,8 @@ def test_every_path_named_in_the_docs_exists() -> None:
             is_example = name.startswith(OF_USERS) or any(example in name for example in EXAMPLES)
             if not is_there and not is_example:
                 missing.append(f"{page.name}: {name}")
-        links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text)
+        outside_code = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+        links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", outside_code)
         missing += [f"{page.name}: link to {link}" for link in links if not (page.parent / link).exists()]
     assert missing == []
 
