@@ -384,7 +384,10 @@ def test_what_cannot_be_compared_is_refused_in_words(runs: dict[str, Path], tmp_
             lambda: compare(runs["a"], checkpoints=[7]),
             "steps 4, 8, 12, not of 7; train with keep_checkpoints",
         ),
-        (lambda: compare(runs["b"], checkpoints=True), "only one checkpoint, of step 12.*train with keep_checkpoints='all'"),
+        (
+            lambda: compare(runs["b"], checkpoints=True),
+            "only one checkpoint, of step 12.*train with keep_checkpoints='all'",
+        ),
         (lambda: compare(runs["a"], checkpoints=12), r"or a list of steps, got 12; .* in a list"),
         (lambda: compare(runs["a"], checkpoints="all"), "or a list of steps, got 'all'"),
         (lambda: compare(runs["a"], checkpoints=None), "or a list of steps, got None"),
