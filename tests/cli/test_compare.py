@@ -105,7 +105,7 @@ def test_runs_are_compared_at_a_step(call, runs, elsewhere):
     early, late = (Comparison.from_dict(stored) for stored in contents(elsewhere / "run0", "comparison"))
     assert early.digests == tuple(load_model(name, step=10).digest for name in runs.split())
     assert late.digests == tuple(load_model(name).digest for name in runs.split())
-    assert "give one of them" in call("compare run0 --checkpoints --step 10").err
+    assert "use one of them" in call("compare run0 --checkpoints --step 10").err
 
 
 def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsewhere):
@@ -113,7 +113,8 @@ def test_a_run_with_one_checkpoint_is_not_compared_with_itself(call, tiny, elsew
     refused = call("compare single --checkpoints")
     assert refused.code == 2
     assert (
-        "of step 10 only, and no other to compare it with; train with --keep-checkpoints all" in refused.err
+        "only one checkpoint, of step 10, and a comparison requires two; train with --keep-checkpoints all"
+        in refused.err
     )
     assert not list(elsewhere.rglob("comparison*"))
 

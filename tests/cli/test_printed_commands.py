@@ -61,4 +61,4 @@ def test_results_of_another_part_stay_on_the_page_with_their_part(
     assert "of the test part" in page
     assert "Not scored yet" not in page
     assert "Decomposition of the rate" in page
-    assert page.count("(all of the data)") == 2
+    assert page.count("(all data)") == 2

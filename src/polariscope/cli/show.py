@@ -32,7 +32,7 @@ def show(run: Folder) -> None:
     opened = Run(run)
     say(repr(opened))
     steps = ", ".join(f"{step:,}" for step in opened.steps)
-    say(f"{'models':<11}{f'of step {steps}' if steps else 'none yet'}")
+    say(f"{'models':<11}{f'of steps {steps}' if steps else 'none yet'}")
     artefacts = TextTable(
         "result", "settings", "step", "file", "size", numbers=("step", "size"), prose=("settings",)
     )
@@ -96,6 +96,6 @@ def check(run: Folder) -> None:
             if finding.remedy:
                 say(f"  Remedy: {finding.remedy}.")
     whole = sum(finding.state == "whole" for finding in findings)
-    say(f"{plural(whole, 'file')} whole, {len(damaged)} damaged.")
+    say(f"{plural(whole, 'file')} intact, {len(damaged)} damaged.")
     if damaged:
         raise PolariscopeError(f"{run} is damaged; remedies are listed above.")
