@@ -223,15 +223,6 @@ def test_an_import_of_ones_own_support_is_allowed(tmp_path: Path, where: str, so
     assert reaches_into_support(write(tmp_path, **{where: source})) == {}
 
 
-# Circles that are still there. Only ever shorten this list: a test fails when an entry is no longer needed.
-# Both are a record whose __str__ calls its printing, which imports wordings from the record's file. They go when these
-# wordings (alphas, stability, about_passive_means; block_of, short, cell, sentence, thinned …) have their own file.
-CIRCLES = {
-    frozenset({"analysis.regime.regime_text", "analysis.regime.regime"}),
-    frozenset({"layers.comparison", "layers.figure", "layers.comparison_text"}),
-}
-
-
 def runtime_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """Import statements in a tree, inside functions too; not those for type checkers only."""
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -291,11 +282,7 @@ def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert [sorted(circle) for circle in circles(import_graph(ROOT)) - CIRCLES] == []
-
-
-def test_every_exception_of_circles_is_still_needed() -> None:
-    assert CIRCLES - circles(import_graph(ROOT)) == set()
+    assert [sorted(circle) for circle in circles(import_graph(ROOT))] == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from kept import contents
-from polariscope.layers.comparison import Comparison, cell
+from polariscope.layers.comparison import Comparison
+from polariscope.layers.labels import cell
 from polariscope.runs.run import load_model
 
 

@@ -18,7 +18,8 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.seeds import generator, normals
 from polariscope.data.sources import load_dataset
 from polariscope.layers import compare as module
-from polariscope.layers.comparison import MAX_WITH_PARTS, Comparison, thinned
+from polariscope.layers.comparison import MAX_WITH_PARTS, Comparison
+from polariscope.layers.labels import thinned
 from polariscope.layers.scratch import scratch
 from polariscope.models.model import Model
 from polariscope.runs.compare_models import compare

@@ -68,8 +68,8 @@ def compare(
 
     from polariscope.cli.console import printer, quoted, say, say_next
     from polariscope.cli.families import open_family
-    from polariscope.layers.comparison import has_matching, thinned
     from polariscope.layers.comparison_text import matching_as_text
+    from polariscope.layers.labels import has_matching, thinned
 
     out, measure = options.out, options.measure
     if out is not None:

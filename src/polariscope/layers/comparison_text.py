@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import html
+from typing import TYPE_CHECKING
 
 from polariscope.core.tables import TextTable
-from polariscope.layers.comparison import (
-    NOTHING_SHARED,
-    Comparison,
-    HeatMap,
-    cell,
-    has_matching,
-    sentence,
-    short,
-    thinned,
-)
+from polariscope.layers.labels import NOTHING_SHARED, cell, has_matching, sentence, short, thinned
+
+if TYPE_CHECKING:
+    from polariscope.layers.comparison import Comparison, HeatMap
 
 
 def table_of(heat_map: HeatMap) -> TextTable:

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from polariscope.core.errors import InputError
 from polariscope.core.figure_style import INK, ORANGE, QUIET, SLATE, TEAL
 from polariscope.core.figures import add_colour_bar, axes_grid, hide_frame, single_axes, write_cell
-from polariscope.layers.comparison import NOTHING_SHARED, block_of, blocks_of, cell, mean_of, short
+from polariscope.layers.labels import NOTHING_SHARED, block_of, blocks_of, cell, mean_of, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

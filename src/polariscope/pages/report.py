@@ -8,7 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from polariscope.analysis.regime.regime import POLARISED, stability
+from polariscope.analysis.regime.rule import POLARISED
+from polariscope.analysis.regime.sentences import stability
 from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError

@@ -7,7 +7,8 @@ import pytest
 
 from analysis.regime.linear_vae import linear_vae
 from polariscope.analysis.regime.diagnose import diagnose
-from polariscope.analysis.regime.regime import REDUNDANT, Regime, about_passive_means, stability
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.sentences import REDUNDANT, about_passive_means, stability
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import PolariscopeError
 from polariscope.core.text import number

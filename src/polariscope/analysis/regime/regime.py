@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.likelihood_fit import LikelihoodFit
 from polariscope.analysis.regime.latent_types import (
-    CONFIDENT,
-    NEARBY,
     TYPES,
     PriorKind,
     Sensitivity,
@@ -19,11 +17,11 @@ from polariscope.analysis.regime.latent_types import (
     select,
 )
 from polariscope.analysis.regime.note import Note, factors_named, name_latents
+from polariscope.analysis.regime.rule import POLARISED
 from polariscope.analysis.regime.use import INFORMATION, Use, count_limits, use_of_moments
 from polariscope.analysis.verdict import Finding, Verdict
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord
-from polariscope.core.text import number
 from polariscope.numerics.information import corrected_information
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 Matrix = tuple[tuple[float, ...], ...]
 MixtureLabel = Literal["active", "mixed", "passive", "noisy"]
-POLARISED = 0.03  # zietlow2022 Table 3.2
 IN_USE = "in-use"
 DETERMINISTIC, WIDE = 1e-4, 4.0
 """Limits of a nearly deterministic encoder, relative to the prior's variance: posterior variances below 1e-4, and means
@@ -463,57 +460,3 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
         from polariscope.analysis.regime.plotting import draw
 
         return draw(self, ax)
-
-
-def alphas(latent: Latent) -> str:
-    """Return the range of α in which the type of a latent is the same, such as "0.035–0.5"."""
-    return "–".join(f"{round(end, 3):g}" for end in latent.alpha_range)
-
-
-def stability(regime: Regime) -> str:
-    """Describe the certainty of the types, over resamples of the data and over the choice of α.
-
-    Resamples at one α do not show the effect of another α, so both are always reported.
-    """
-    unsure = [latent.index for latent in regime.latents if latent.confidence < CONFIDENT]
-    near = f"an α within {NEARBY:.0%} of {regime.alpha:g}"
-    count, of = len(regime.fragile), f"{regime.n_latents} types"
-    if unsure:
-        first = f"Unsure about {name_latents(unsure)}: see the confidence."
-        last = f"{count or 'None'} of {of} change{'s' if count < 2 else ''} for {near}."
-        return f"{first} {last}" if regime.n_latents > 1 else first
-    first = f"Every type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples"
-    if not count:
-        return f"{first}, and for {near}."
-    if regime.n_latents == 1:
-        return f"The type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples, but not for {near}."
-    return f"{first}, but {count} of {of} change{'s' if count == 1 else ''} for {near}."
-
-
-REDUNDANT = 0.5
-"""Minimum R² of a mean that counts as mostly redundant with others."""
-
-
-def about_passive_means(regime: Regime) -> str:
-    """Describe the variation and linear redundancy of the means of passive latents; empty if there are none.
-
-    The means vary little, but not at random: they usually repeat information from the other latents.
-    """
-    passive = [latent for latent in regime.latents if latent.type == "passive"]
-    if not passive:
-        return ""
-    spread = max(latent.std_of_mean for latent in passive)
-    little = "vary little" if spread**2 < regime.alpha else "vary, although their variance is the prior's"
-    first = f"Means of passive latents {little} (std μ at most {number(spread)})"
-    shares = [latent.redundancy for latent in passive if latent.redundancy is not None]
-    if len(shares) < len(passive) or regime.counts["passive"] == regime.n_latents:
-        return f"{first}."
-    redundant = sum(share >= REDUNDANT for share in shares)
-    span = f"R² {min(shares):.2f}" + ("" if len(shares) == 1 else f" to {max(shares):.2f}")
-    if redundant == len(shares):
-        word = "redundant: the other latents predict most of them linearly"
-    elif redundant:
-        word = f"partly redundant: the other latents predict {redundant} of {len(shares)} mostly, linearly"
-    else:
-        word = "not linear functions of the other latents, which predict less than half of them"
-    return f"{first} and are {word} ({span})."

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import html
 import math
+from typing import TYPE_CHECKING
 
-from polariscope.analysis.regime.regime import (
-    POLARISED,
-    Latent,
-    Partner,
-    Regime,
-    Structure,
-    about_passive_means,
-    alphas,
-    stability,
-)
+from polariscope.analysis.regime.rule import POLARISED
+from polariscope.analysis.regime.sentences import about_passive_means, alphas, stability
 from polariscope.core.tables import TextTable
 from polariscope.core.text import number, plural
+
+if TYPE_CHECKING:
+    from polariscope.analysis.regime.regime import Latent, Partner, Regime, Structure
 
 
 def tables(regime: Regime) -> list[TextTable]:

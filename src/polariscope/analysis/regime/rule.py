@@ -20,6 +20,9 @@ Alpha = Annotated[
     Advice(f"at {ALPHA_LIMIT} or more a latent could be both active and passive. The published value is 0.1"),
 ]
 
+POLARISED = 0.03
+"""Δ_KL below which a model is polarised (zietlow2022 Table 3.2)."""
+
 
 @checked
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 
 from polariscope.analysis.regime.latent_types import COLOURS, TYPES, VariableType
-from polariscope.analysis.regime.regime import LARGE, POLARISED, Regime, polarised_until_the_end
+from polariscope.analysis.regime.regime import LARGE, Regime, polarised_until_the_end
+from polariscope.analysis.regime.rule import POLARISED
 from polariscope.core.figure_style import QUIET, STYLE, TRAIN, VALIDATION
 from polariscope.core.figures import DASHES, PANEL, add_colour_bar, single_axes, to_svg
 from polariscope.pages.sections import AbstractSection, Subject, section

@@ -10,7 +10,9 @@ from markupsafe import Markup
 from matplotlib import rc_context
 
 from polariscope.analysis.regime.latent_types import COLOURS, TYPES
-from polariscope.analysis.regime.regime import POLARISED, Regime, about_passive_means
+from polariscope.analysis.regime.regime import Regime
+from polariscope.analysis.regime.rule import POLARISED
+from polariscope.analysis.regime.sentences import about_passive_means
 from polariscope.core.figure_style import DIVERGING, STYLE
 from polariscope.core.figures import add_colour_bar, hide_frame, single_axes, to_svg, write_cell
 from polariscope.pages.sections import AbstractSection, section

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polariscope.analysis.regime.regime import alphas
+from polariscope.analysis.regime.sentences import alphas
 from polariscope.core.text import readable
 from polariscope.pages.sections import AbstractSection, section
 

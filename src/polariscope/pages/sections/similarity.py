@@ -40,8 +40,8 @@ class SimilaritySection(AbstractSection):
 
 def similarity_view(comparison: Comparison) -> dict[str, Any]:
     """Return the values for the template; as on the terminal, at most a dozen checkpoints are shown."""
-    from polariscope.layers.comparison import has_matching, sentence, thinned
     from polariscope.layers.figure import draw_steps
+    from polariscope.layers.labels import has_matching, sentence, thinned
 
     heat_map = thinned(comparison.headline())
     lowest = f"scores from {heat_map.values.min():.2f} to {heat_map.values.max():.2f}"

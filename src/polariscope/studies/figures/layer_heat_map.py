@@ -88,7 +88,7 @@ class LayerHeatMap(AbstractFigure):
         return tuple(rows)
 
     def draw(self, rows: Rows) -> Figure:
-        from polariscope.layers.comparison import cell, short
+        from polariscope.layers.labels import cell, short
 
         measures = names_in(rows, "measure")
         n_rows, n_columns = len(names_in(rows, "row")), len(names_in(rows, "column"))
