@@ -77,7 +77,7 @@ def test_what_cannot_be_compared_is_refused(runs: list[Path], tmp_path: Path) ->
     ps.train(data, net="linear", n_latents=3, steps=2, log_every=2, validate_every=2, out=other)
     with pytest.raises(InputError, match="be trained on the same data"):
         ps.stability([runs[0], other])
-    with pytest.raises(InputError, match="models must be a list or a mapping of at least 2"):
+    with pytest.raises(InputError, match="models must be several"):
         ps.stability(runs[0])
     with pytest.raises(InputError, match="data must be left out with codes"):
         ps.stability([np.eye(3), np.eye(3)], data)

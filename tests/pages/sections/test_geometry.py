@@ -59,7 +59,7 @@ def test_the_noise_of_a_linear_model_neither_biases_nor_is_free(flat_record: Rep
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
-    ("interaction", "words"), [(-30.0, "the total is 30% less than its two losses"), (0.0, None)]
+    ("interaction", "words"), [(-30.0, "the total is 30% less than the sum of the two losses"), (0.0, None)]
 )
 def test_an_interaction_that_matters_is_said(
     flat_record: ReportRecord, interaction: float, words: str | None
@@ -105,7 +105,7 @@ def test_flat_data_have_numbers_and_no_pictures(flat_run: Path, flat_record: Rep
 
 def test_fewer_than_two_latents_in_use_is_the_reason_shown(colour_run: Path) -> None:
     text = section_of(colour_run)
-    assert "Orthogonality was not computed: no latent is in use, and an angle needs two." in text
+    assert "Orthogonality was not computed: no latent is in use, and an angle requires two latents." in text
     assert "together</h3>" not in text
     assert "Error added by posterior noise" in text
 
