@@ -142,11 +142,13 @@ class _AttackProgress:
             import torch
 
             from polariscope.cli.console import say
+            from polariscope.core.progress import ProgressDisplay
             from polariscope.manipulation.attack import in_words
-            from polariscope.training.listeners import ProgressLine
+            from polariscope.training.listeners import step_events
 
             what = f"resuming from step {step - 1}" if step > 1 else "attacking"
             # Valid only here: PyTorch's number of threads is set for the duration of the attack.
             say(f"{self.out}: {what} with {plural(torch.get_num_threads(), 'thread')}", errors=True)
-            self.line = self.shown_until.enter_context(ProgressLine(self.steps, describe_line=in_words))
+            display = self.shown_until.enter_context(ProgressDisplay())
+            self.line = step_events(display, self.steps, in_words)
         self.line(step, line)

@@ -398,7 +398,8 @@ class TrainingProgress:
         import torch
 
         from polariscope.cli.console import say
-        from polariscope.training.listeners import ProgressLine
+        from polariscope.core.progress import ProgressDisplay
+        from polariscope.training.listeners import step_events
 
         if not self.begun and not self.quiet:
             if self.chosen:
@@ -407,7 +408,7 @@ class TrainingProgress:
             what = f"{verb} from step {step - 1}" if step > 1 else "training"
             # Valid only here: PyTorch's number of threads is set for the duration of the training.
             say(f"{self.run}: {what} with {plural(torch.get_num_threads(), 'thread')}", errors=True)
-            self.line = self.shown_until.enter_context(ProgressLine(self.steps))
+            self.line = step_events(self.shown_until.enter_context(ProgressDisplay()), self.steps)
         self.begun = True
         if self.line is not None:
             self.line(step, line)

@@ -220,8 +220,7 @@ class Attack:
         if device.type == "cpu":
             keep_freed_memory()
         task = AttackTask(players.manipulation, players.sides, self.choice.data, self.settings)
-        listeners = [progress] if callable(progress) else []
-        state = train_shown(task, folder, listeners, show=progress is True, describe_line=in_words)
+        state = train_shown(task, folder, progress, describe_line=in_words)
         folder.save_model(Tabulated.of(players.manipulation, self.choice.data), state.step)
 
 

@@ -1,67 +1,54 @@
-"""Listeners, which are called after every step: a live display, and TensorBoard."""
+"""Listeners, which are called after every step: events of progress, and TensorBoard."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
+from polariscope.core.progress import Progress, ProgressEvent
+from polariscope.core.text import duration
+
+if TYPE_CHECKING:
+    from polariscope.training.loop import Listener
+
+EVENT_SECONDS = 0.25
+"""Seconds between two events of steps that are not logged."""
 
 
-class ProgressLine:
-    """Display of steps and time, the loss terms, and the counts of active, mixed and passive latents.
+def step_events(
+    progress: Progress,
+    steps: int,
+    describe_line: Callable[[dict[str, Any]], str] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Listener:
+    """Return a listener that sends the progress of a training: steps, time left, and the last line of the log.
 
-    On a terminal it has two live lines; elsewhere (a log file, CI) it prints a plain line at intervals.
-
+    :param progress: function of events.
     :param steps: total number of steps.
-    :param every_seconds: (default 20) seconds between two plain lines.
     :param describe_line: (default: that of a model) function that returns a line of the log as text.
+    :param clock: (default time.monotonic) seconds since some moment.
     """
+    describe = describe_line or in_words
+    text, first, begun, sent = "", 0, 0.0, -EVENT_SECONDS
 
-    def __init__(
-        self,
-        steps: int,
-        every_seconds: float = 20.0,
-        describe_line: Callable[[dict[str, Any]], str] | None = None,
-    ) -> None:
-        self.steps = steps
-        self.every_seconds = every_seconds
-        self.describe_line = describe_line or in_words
-        self.console = Console(file=sys.stderr)
-        self.bar = Progress(TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self.task = self.bar.add_task("training", total=steps)
-        self.text = Text()
-        self.live = Live(Group(self.bar, self.text), console=self.console, refresh_per_second=4)
-        self.printed_at = time.monotonic()
-
-    def __enter__(self) -> ProgressLine:
-        if self.console.is_terminal:
-            self.live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self.console.is_terminal:
-            self.live.stop()
-
-    def __call__(self, step: int, line: dict[str, object] | None) -> None:
-        self.bar.update(self.task, completed=step)
-        if line is None:
+    def listen(step: int, line: dict[str, Any] | None) -> None:
+        nonlocal text, first, begun, sent
+        now = clock()
+        if not first:
+            first, begun = step, now
+        if line is None and now - sent < EVENT_SECONDS:
             return
-        self.text.plain = self.describe_line(line)
-        due = time.monotonic() - self.printed_at >= self.every_seconds or step == self.steps
-        if not self.console.is_terminal and due:
-            self.printed_at = time.monotonic()
-            self.console.print(
-                f"step {step} of {self.steps}: {self.describe_line(line)}", highlight=False, soft_wrap=True
-            )
+        sent = now
+        text = describe(line) if line is not None else text
+        facts = {name: value for name, value in (line or {}).items() if isinstance(value, int | float | str)}
+        # The first step is slow, so the time left is measured from its end.
+        left = (steps - step) * (now - begun) / (step - first) if step > first else 0.0
+        parts = [f"step {step} of {steps}", *([f"{duration(left)} left"] if left >= 1 else [])]
+        message = ", ".join(parts) + (f": {text}" if text else "")
+        progress(ProgressEvent("training", step, steps, "step", facts, message))
+
+    return listen
 
 
 def in_words(line: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from polariscope.core.errors import DivergedError, PolariscopeError
+from polariscope.core.progress import Progress, ProgressDisplay, takes_events
 from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import AbstractTask, Listener, train_task
 from polariscope.training.state import TrainState
@@ -96,22 +97,26 @@ def recording_failure(run: RunFolder) -> Iterator[None]:
 def train_shown(
     task: AbstractTask[Any],
     run: RunFolder | None,
-    listeners: Sequence[Listener],
-    *,
-    show: bool,
+    progress: bool | Listener | Progress,
+    listeners: Sequence[Listener] = (),
     describe_line: Callable[[dict[str, Any]], str] | None = None,
 ) -> TrainState:
-    """Train a task, optionally with a live display.
+    """Train a task and report its progress.
 
     :param task: the task.
     :param run: its folder; None if nothing is written.
-    :param listeners: functions that are called after every step.
-    :param show: if True, a live display is shown.
+    :param progress: True for a live display, or a function: of events, or of a step and its line of the log.
+    :param listeners: (default none) further functions that are called after every step.
     :param describe_line: (default: that of a model) function that returns a line of the log as text.
     """
-    if not show:
-        return train_task(task, run, tuple(listeners))
-    from polariscope.training.listeners import ProgressLine
+    from polariscope.training.listeners import step_events
 
-    with ProgressLine(task.settings.steps, describe_line=describe_line) as line:
-        return train_task(task, run, (*listeners, line))
+    steps = task.settings.steps
+    if progress is True:
+        with ProgressDisplay() as display:
+            return train_task(task, run, (*listeners, step_events(display, steps, describe_line)))
+    if not callable(progress):
+        return train_task(task, run, tuple(listeners))
+    function: Any = progress
+    listener = step_events(function, steps, describe_line) if takes_events(function) else function
+    return train_task(task, run, (*listeners, listener))

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Int
 
 from polariscope.core.errors import Argument, InputError, not_installed
+from polariscope.core.progress import Progress
 from polariscope.core.types import OptionValue
 from polariscope.data.chain import VariantsLike, changes_of_units
 from polariscope.data.data_like import DataLike
@@ -52,7 +53,7 @@ def train(
     out: str | Path | RunFolder | None = None,
     device: DeviceLike = "auto",
     threads: int | None = None,
-    progress: bool | Listener = False,
+    progress: bool | Listener | Progress = False,
     tensorboard: bool = False,
     **options: Any,
 ) -> Model:
@@ -95,7 +96,8 @@ def train(
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" uses a GPU if there is one.
     :param threads: (default: chosen from the work per step and the number of cores; a resumed run keeps its number)
         number of threads.
-    :param progress: (default False) True for a live display, or a function that is called after every step.
+    :param progress: (default False) True for a live display, or a function: of a ProgressEvent, or of every step and
+        its line of the log.
     :param tensorboard: (default False) if True, also write TensorBoard events into the run folder.
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
         the training by name.
@@ -116,7 +118,7 @@ def train(
         )
     torch_device = choose_device(device)
     threads = check_threads(threads)
-    listeners: list[Listener] = [progress] if callable(progress) else []
+    listeners: list[Listener] = []
     writer = _summary_writer() if tensorboard else None
     if out is None:
         if tensorboard:
@@ -126,7 +128,7 @@ def train(
             )
         model = build(job, torch_device)
         with using_threads(threads or choose_threads(job, model)):
-            return _train(job, model, None, listeners, show=progress is True)
+            return _train(job, model, None, progress, listeners)
     record = job.describe(str(torch_device))  # before anything is written
     with out if isinstance(out, RunFolder) else RunFolder(out) as run:
         run.check(record)
@@ -142,7 +144,7 @@ def train(
 
             listeners.append(tensorboard_listener(writer(str(run.tensorboard))))
         with recording_failure(run), using_threads(used["threads"]):
-            return _train(job, model, run, listeners, show=progress is True)
+            return _train(job, model, run, progress, listeners)
 
 
 def build(job: RunPlan, device: torch.device) -> Model:
@@ -217,9 +219,15 @@ def work_of(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | No
         return work_of_step(model, job.objective, job.data, order.batch(0))
 
 
-def _train(job: RunPlan, model: Model, run: RunFolder | None, listeners: list[Listener], show: bool) -> Model:
+def _train(
+    job: RunPlan,
+    model: Model,
+    run: RunFolder | None,
+    progress: bool | Listener | Progress,
+    listeners: list[Listener],
+) -> Model:
     task = ModelTask(model, job.objective, job.data, job.split, job.settings)
-    state = train_shown(task, run, listeners, show=show)
+    state = train_shown(task, run, progress, listeners)
     model.step = state.model_step
     if run is not None:
         stopped_at = state.step if state.patience.is_exhausted else None
