@@ -42,6 +42,8 @@ OTHER_THINGS = {
     ),
     "slurm": ("a value of --slurm", "cli/study.py"),
     "size": ("a kind of artefact", "runs/listing.py", "storage/inspection.py"),
+    "subset": ("a chain of variants whose record is tested", "testing/variants.py"),
+    "unique": ("a chain of variants whose record is tested", "testing/variants.py"),
     "standardised": ("a variant of the metric", "analysis/metrics/beta_vae.py"),
 }
 """Words that name a member and, in these files, something else; the reason comes first."""

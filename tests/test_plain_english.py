@@ -37,7 +37,7 @@ FOLK_VERBS = {
     r"w[ao]kes?\b|\bwoken|awake": "becomes active",
     r"(?:goes|went|gone|going) on": "resumes or continues",
     r"(?:gives?|gave|given) up": "stops, or is pruned",
-    r"(?:takes?|took|taken) in": "includes",
+    r"(?:takes?|took) in": "includes",
     r"afresh": "from scratch",
     r"foretells?|foretold": "predicts",
     r"still open": "undecided",

@@ -60,7 +60,7 @@ def test_help_of_a_command_says_what_its_arguments_are(call):
 def test_help_of_train_lists_the_options_of_every_part_with_defaults(call):
     printed = call("train --help-all").out
     words = " ".join(printed.split())
-    rate = "Step size of the optimiser, at its highest; the default for tables is 0.001, and for linear nets 0.01."
+    rate = "Maximum learning rate; the default for tables is 0.001, and for linear nets 0.01."
     assert f"--learning-rate {rate} [default: 0.0001]" in words
     assert "Options of objective beta: --beta Weight β of the rate" in words
     assert "One of adam, amsgrad, adagrad, sgd. [default: adam]" in words

@@ -446,7 +446,7 @@ def test_an_option_of_a_new_method_needs_no_other_edit(capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(["size", "--help-all"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "Options of method guess: --guess-number The answer [7]" in words
+    assert "Options of method guess: --guess-number The answer [default: 7]" in words
     assert main(["size", "gaussian", "--method", "guess", "--guess-number", "3", "--quiet"]) == 0
     assert capsys.readouterr().out.startswith("3 latents")
 
