@@ -127,7 +127,7 @@ class FigureContract(AbstractContract):
         alone = Table(tuple({**row, "beta": None} for row in by_beta(cells).rows[:3]), ("seed",))
         if issubclass(family[name], AbstractByStrength):
             with pytest.raises(
-                InputError, match=r"nothing but the seed varies in the study; vary a setting in"
+                InputError, match=r"only the seed varies in the study; vary a setting in"
             ):
                 family[name]().numbers(alone)
         else:
