@@ -1,4 +1,4 @@
-"""Words that make a text hard to read are not written; plain ones are."""
+"""Words that make a text hard to read, and their plain replacements."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ INSTEAD = {
     r"other seeds are not in it": "for this seed only",
     r"[,;:)] so that": "so, therefore, or two sentences",
 }
-"""Words that are never written, and what to write."""
+"""Words to avoid, with their replacements."""
 
 
 @functools.cache
 def readable(file: Path) -> str:
-    """A file without its ``raise`` statements, on one line: messages have tests of their own."""
+    """Return a file as one line without its ``raise`` statements, since messages have separate tests."""
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".py":
         lines = text.split("\n")
@@ -55,7 +55,7 @@ def readable(file: Path) -> str:
 
 
 def uses(word: str, file: Path) -> list[str]:
-    """Where a hard word is in a file, with what stands around it."""
+    """Return the positions of a hard word in a file, with the surrounding text."""
     text = readable(file)
     return [
         text[max(0, match.start() - 30) : match.end() + 10]

@@ -321,8 +321,8 @@ def test_an_unfinished_one_of_0_2_0_is_refused_and_stays_as_it_is(
     as_if_of("0.2.0", folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     refusal = (
-        "contains a manipulation that version 0.2.0 of polariscope started, with a checkpoint at step 3 of 6, which this "
-        "version cannot resume; choose another folder, or delete this one"
+        "contains a manipulation that version 0.2.0 of polariscope started, with a checkpoint at step 3 of 6, which "
+        "this version cannot resume; choose another folder, or delete this one"
     )
     with pytest.raises(InputError, match=refusal):
         ps.manipulate(runs, folder, **SMALL)  # type: ignore[arg-type]

@@ -112,7 +112,7 @@ def test_a_study_is_the_same_as_a_file_as_an_object_and_as_json(tmp_path: Path) 
         ({"grid": {"beta": 4}}, r"beta must be a list of values"),
         ({"grid": {"beta": [4, 4]}}, r"beta must have each value once"),
         ({"settings": {"beta": 4}}, r"'beta' is in settings and in grid; set it once"),
-        ({"settings": {"seed": 4}}, r"settings has 'seed'; give seeds instead"),
+        ({"settings": {"seed": 4}}, r"settings has 'seed'; use seeds instead"),
         ({"grid": {"objective": ["vae"]}}, r"grid has 'objective', which is not a setting"),
         ({"zipped": {"steps": [1, 2], "n_latents": [1]}}, r"lists in zipped must have equal lengths"),
         ({"each": {"diagnos": {}}}, r"no analysis in 'each' named 'diagnos'.*Did you mean 'diagnose'"),
@@ -141,7 +141,7 @@ def test_a_study_is_the_same_as_a_file_as_an_object_and_as_json(tmp_path: Path) 
         ({"seeds": [1, 1]}, r"seeds must be a number of seeds or a list of different integers"),
         ({"data": "gausian"}, r"no dataset named 'gausian'.*Did you mean 'gaussian'"),
         ({"data": []}, r"data must name at least one"),
-        ({"objective": ["beta", {"name": "beta"}]}, r"the runs .* and .* are the same; take one"),
+        ({"objective": ["beta", {"name": "beta"}]}, r"the runs .* and .* are the same; remove one"),
     ],
 )
 def test_what_is_wrong_is_named_before_anything_runs(
