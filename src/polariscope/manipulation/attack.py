@@ -81,6 +81,7 @@ class Side(nn.Module):
         """
         losses = []
         for decoder, z in zip(self.decoders, codes, strict=True):
+            # A manipulation is trained through x alone, so the graph of the decoder would be wasted memory.
             with torch.set_grad_enabled(trains):
                 reconstruction = decoder(z)
             repeated = x.repeat(len(z) // len(x), *(1,) * (x.ndim - 1))

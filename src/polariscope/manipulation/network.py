@@ -260,6 +260,7 @@ class Tabulated:
         :param manipulation: the network.
         :param data: data whose factors determine the range of b.
         """
+        # On the CPU in double precision, so the table does not depend on the device of the training.
         exact = copy.deepcopy(manipulation).cpu().double()
         empty = {"table": torch.zeros(2, 1), "ends": torch.tensor([0.0, 1.0])}
         weights = {name: tensor.detach().cpu().clone() for name, tensor in manipulation.state_dict().items()}
@@ -333,6 +334,7 @@ class Tabulated:
         features = 2 * (factors - low) / np.where(high > low, high - low, 1.0) - 1
         for number, (weight, bias) in enumerate(self.layers):
             features = np.maximum(features, 0) if number else features
+            # Not a matrix product, whose order of summation depends on the size of the batch.
             features = (features[:, None, :] * weight).sum(axis=-1) + bias
         return features[:, 0]
 

@@ -82,6 +82,7 @@ class Worker:
             )
         self._repeat(self.ledger.once_tasks(), self._once)
         self._repeat(self.ledger.runs, self._run)
+        # Listed only now, because these analyses include only runs that are done.
         self._repeat(self.ledger.over_tasks(), self._over)
 
     def _repeat(self, tasks: Sequence[Task], do: Callable[[Task], bool]) -> None:
@@ -162,6 +163,7 @@ class Worker:
                 logger.warning(
                     "%s The run is trained again; the old files are in %s.", error, folder.set_aside()
                 )
+                # From scratch, so with the settings of the study and not with those that the old log required.
                 train(
                     data, out=folder, device=device, threads=threads, progress=listener, **run.point.arguments
                 )
@@ -213,9 +215,8 @@ class Worker:
             yield
         except Exception as error:
             if over and not isinstance(error, LostLeaseError):
-                raise over[
-                    0
-                ] from error  # the interrupted code might have wrapped the timeout in another error
+                # The interrupted code might have wrapped the timeout in another error.
+                raise over[0] from error
             raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)

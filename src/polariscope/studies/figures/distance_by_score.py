@@ -36,8 +36,8 @@ class DistanceByScore(AbstractFigure):
     """Distance to orthogonality against a disentanglement score: a point for each run, or for each checkpoint.
 
     The corner shows Spearman's correlation over all points with a 95 % interval by Fisher's transformation
-    (bonett2000). The interval assumes independent points, but checkpoints of one run are not independent. Reproduces
-    zietlow2022 Fig. 3.4, which shows checkpoints at 10, 30 and 50 epochs.
+    (bonett2000). The interval assumes independent points, but checkpoints of one run are not independent. Corresponds
+    to zietlow2022 Fig. 3.4, which shows checkpoints at 10, 30 and 50 epochs.
     """
 
     metric: str = "ds"

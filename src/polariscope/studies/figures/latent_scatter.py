@@ -27,7 +27,7 @@ KINDS = ("categorical", "ordinal", "cyclic", "continuous")
 class LatentScatter(AbstractFigure):
     """Means of two latents of one run, a point for each observation, coloured by one factor in each panel.
 
-    A factor aligned with an axis changes colour along it; a rotated factor changes colour at an angle. Reproduces
+    A factor aligned with an axis changes colour along it; a rotated factor changes colour at an angle. Corresponds to
     zietlow2022 Fig. 3.5.
     """
 

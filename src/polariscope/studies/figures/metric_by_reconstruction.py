@@ -39,8 +39,8 @@ class MetricByReconstruction(AbstractByStrength):
     """A metric against the reconstruction loss: the cost of disentanglement.
 
     Each point is the mean of both over seeds for one strength, with 95 % intervals by Student's t (unknown variance, as
-    in mathieu2019). Points are labelled with the strength and joined in its order; small points are runs. Reproduces
-    mathieu2019 Fig. 2 and mushom2020 Fig. 5.9.
+    in mathieu2019). Points are labelled with the strength and joined in its order; small points are runs. Corresponds
+    to mathieu2019 Fig. 2 and mushom2020 Fig. 5.9.
     """
 
     metric: str = ""

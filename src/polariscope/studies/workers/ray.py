@@ -168,6 +168,7 @@ class _RayProcess(AbstractProcess):
         if self._has_begun:
             self._handle.send_signal.remote(signal.SIGTERM)
         else:
+            # An actor that still waits for a node has no process to signal.
             self._ray.kill(self._handle)
 
     @property
@@ -212,16 +213,13 @@ def _check_address(address: str) -> None:
 def _connected(address: str) -> Iterator[Any]:
     """Yield the module ray, connected to a cluster; an existing connection stays open."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if (
-        address == HERE
-    ):  # read when Ray is imported: servers listen on 127.0.0.1 alone, as they do on those systems
+    if address == HERE:
+        # Read when Ray is imported: servers then listen on 127.0.0.1 alone, as on Windows and macOS.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         ray = importlib.import_module("ray")
     except ImportError:
-        raise not_installed(
-            "a study on a Ray cluster", "ray", "ray", "leave ray out: workers of this machine"
-        ) from None
+        raise not_installed("a study on a Ray cluster", "ray", "ray", "use workers of this machine") from None
     if ray.is_initialized():
         yield ray
         return
@@ -263,6 +261,7 @@ def _check_nodes(ray: Any, nodes: list[dict[str, Any]], folders: Sequence[Path])
         answers = []
         for node in nodes:
             there = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            # Without CPUs, so the check also runs on a node whose CPUs are all busy.
             task = run_there.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
             arguments = [*command, *map(str, marks)]
             answers.append(task.remote(arguments, cwd=os.getcwd(), capture_output=True, text=True))
