@@ -342,7 +342,7 @@ def test_a_finished_one_of_0_2_0_is_opened_and_not_made_longer(runs: list[Path],
     again = ps.manipulate(runs, folder, **shorter)  # type: ignore[arg-type]
     assert (again.key, again.log) == (made.key, made.log)
     with pytest.raises(
-        InputError, match=r"version 0\.2\.0 of polariscope began, with a checkpoint at step 2 of 2"
+        InputError, match=r"version 0\.2\.0 of polariscope started, with a checkpoint at step 2 of 2"
     ):
         ps.manipulate(runs, folder, **SMALL)  # type: ignore[arg-type]
     assert open_manipulation(folder).key == made.key

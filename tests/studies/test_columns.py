@@ -87,4 +87,4 @@ def test_what_to_add_is_where_the_analysis_stands() -> None:
     )
     assert "objectives with this term" in remedy_for("loss.rate")
     assert "validate_every" in remedy_for("validation.rate")
-    assert remedy_for("nothing") == "choose one that it has"
+    assert remedy_for("nothing") == "choose a column of the table"

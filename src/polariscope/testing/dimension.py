@@ -104,7 +104,7 @@ class DimensionContract(AbstractContract):
             2,
         )
         assert "10 of 260 samples were duplicates" in str(estimate)
-        assert "2 of 8 features never vary" in str(estimate)
+        assert "2 of 8 features are constant" in str(estimate)
         assert str(estimate).startswith(
             f"{estimate.value:.2f} ({low:.2f}–{high:.2f}, 95% interval): {name}, "
         )
@@ -166,7 +166,7 @@ class DimensionContract(AbstractContract):
             with pytest.raises(InputError, match="different samples"):
                 estimator[name](tiny, **options)
         with pytest.raises(
-            InputError, match=r"the table has 1 neighbours, but k = \d+; make it with neighbours"
+            InputError, match=r"the table has 1 neighbours, but k = \d+; compute it with neighbours"
         ):
             estimator[name](neighbours(points(), k=1), **options)
         if options:

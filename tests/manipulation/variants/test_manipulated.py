@@ -72,7 +72,7 @@ def test_what_it_was_not_made_for_is_refused(folder: Path, tmp_path: Path) -> No
     ):
         apply_variants(SpritesDataset(image_size=32), variant)
     with pytest.raises(
-        InputError, match="made for the factors shape, scale, orientation, x, y, and norb has"
+        InputError, match="trained for the factors shape, scale, orientation, x, y, and norb has"
     ):
         apply_variants(load_dataset("norb", image_size=16), variant)
     with pytest.raises(InputError, match=r"folder must contain a manipulation, got .*manipulate"):
