@@ -19,7 +19,7 @@ from long_training import checked_at_first
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Do not look for garbage while tests are collected: next to nothing becomes any, and what is made stays."""
+    """Disable garbage collection during test collection, which creates almost no garbage."""
     gc.disable()
     try:
         return (yield)
@@ -30,13 +30,13 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture
 def unannotated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Annotations are not checked, as outside the tests: what is refused, is refused by the function itself."""
+    """Disable the check of annotations, as outside the tests: the function itself must refuse bad arguments."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts of a page are made and left empty, for tests of its words: most of the time of a page is theirs."""
+    """Leave the charts of a page empty, for tests of its text; drawing takes most of the time of a page."""
     from matplotlib.figure import Figure
 
     def save(self: Figure, file: TextIO, *, format: str, **options: object) -> None:
@@ -49,7 +49,7 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
-    """Processes of their own; none is left behind."""
+    """Yield a starter of separate processes, and end those that are left."""
     made = Forks(tmp_path_factory.mktemp("outputs"))
     yield made
     made.end()
@@ -57,7 +57,7 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing is looked for in, or written to, the cache folder of who runs the tests."""
+    """Use a temporary cache folder; the user's is neither read nor written."""
     from polariscope.data.cache import VARIABLE
 
     with pytest.MonkeyPatch.context() as patch:
@@ -67,7 +67,7 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> Iterator[None]:
-    """Threads cost more than they bring in networks this small."""
+    """Use one thread, since more threads slow down networks this small."""
     import torch
 
     before = torch.get_num_threads()
@@ -78,7 +78,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def short_checks() -> Iterator[None]:
-    """Of a long training the first steps have their shapes checked, and all that log, validate or save."""
+    """In long trainings, check shapes only in the first steps and in those that log, validate or save."""
     from polariscope.training.loop import train_task
 
     with pytest.MonkeyPatch.context() as patch:
@@ -88,14 +88,14 @@ def short_checks() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_wait_for_the_disk() -> Iterator[None]:
-    """What is written need not outlive the machine: nothing in a test can tell, and each wait takes milliseconds."""
+    """Do not wait for data to reach the disk: tests cannot observe it, and each wait takes milliseconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: os.fstat(handle) and None)  # which refuses what is not open
         yield
 
 
 class _EveryFlag(frozenset):  # type: ignore[type-arg]
-    """Flags of a command that has them all."""
+    """Flags of a command that has every flag."""
 
     def __contains__(self, flag: object) -> bool:
         return True
@@ -103,7 +103,7 @@ class _EveryFlag(frozenset):  # type: ignore[type-arg]
 
 @pytest.fixture(scope="session", autouse=True)
 def errors_in_both_spellings() -> Iterator[None]:
-    """Every error that any test meets is worded for Python and for the command line."""
+    """Render every error that occurs in a test both for Python and for the command line."""
     from polariscope.cli.flags import Flags
     from polariscope.core.errors import PYTHON, InputError
 
@@ -125,14 +125,14 @@ def errors_in_both_spellings() -> Iterator[None]:
 
 
 def part_of(report: pytest.TestReport) -> str:
-    """The part of the suite that has a time of its own to keep: browser, studies, or all the others."""
+    """Return the part of the suite with its own time budget: browser, studies, or all others."""
     if "browser" in report.keywords:
         return "browser"
     return "studies and Ray" if report.nodeid.startswith("tests/studies/") else "tests"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How long each part took, and the files that took longest: seconds of all workers together."""
+    """Print the time of each part and the slowest files, in seconds summed over all workers."""
     parts: Counter[str] = Counter()
     files: Counter[str] = Counter()
     for reports in terminalreporter.stats.values():

@@ -1,6 +1,6 @@
-"""Processes that can be killed, limited and interrupted without paying for imports: forked from one that has made them.
+"""Processes that can be killed, limited and interrupted, forked from one that has finished its imports.
 
-What is about a fresh interpreter (which files it opens, how its output is encoded) starts one instead.
+Tests of a new interpreter (the files it opens, the encoding of its output) start one instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IMPORTED = ["pytest", "polariscope.training.train", "polariscope.cli.app"]
 def _become(
     code: str, arguments: tuple[str, ...], here: str, outputs: tuple[str, str], environment: dict[str, str]
 ) -> None:
-    """In the new process: be ``python -c code arguments``."""
+    """Run ``python -c code arguments`` in the new process."""
     import torch
 
     for number, file in enumerate(outputs, 1):
@@ -36,7 +36,7 @@ def _become(
 
 @dataclasses.dataclass(frozen=True)
 class Forked:
-    """A running process, as ``subprocess.Popen`` has it."""
+    """A running process with the interface of ``subprocess.Popen``."""
 
     process: multiprocessing.process.BaseProcess
     outputs: tuple[Path, Path]
@@ -54,7 +54,7 @@ class Forked:
         os.kill(self.process.pid or 0, number)
 
     def communicate(self, timeout: float = 300) -> tuple[str, str]:
-        """What it has written to both outputs, once it has ended."""
+        """Return the text of both outputs after the process has ended."""
         self.wait(timeout)
         return self.stdout, self.stderr
 
@@ -72,14 +72,14 @@ class Forked:
 
 
 class Forks:
-    """Starts processes, and ends those that are left."""
+    """A starter of processes, which ends those that are left."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.made: list[Forked] = []
 
     def start(self, code: str, *arguments: str) -> Forked:
-        """``python -c code arguments`` in the present folder and environment."""
+        """Start ``python -c code arguments`` in the current folder and environment."""
         _CONTEXT.set_forkserver_preload(_IMPORTED)
         outputs = tuple(self.folder / f"{len(self.made)}.{name}" for name in ("out", "err"))
         for file in outputs:
@@ -91,7 +91,7 @@ class Forks:
         return self.made[-1]
 
     def run(self, code: str, *arguments: str) -> Forked:
-        """The same, to the end."""
+        """Run ``python -c code arguments`` to its end."""
         forked = self.start(code, *arguments)
         forked.wait()
         return forked

@@ -1,11 +1,12 @@
-"""Kills workers of a study at random moments, then lets two finish together. Its own process: workers are forked.
+"""Kill workers of a study at random moments, then let two finish together.
 
-Forking spares each of them the imports, so many can be killed in little time::
+The script is a separate process because it forks its workers. Forking saves their imports, so many can be killed in
+little time::
 
     python tests/hostile_workers.py FOLDER KILLS LONGEST SEED
 
-FOLDER is that of a prepared study, LONGEST the seconds that a worker lives at most. Prints how many were
-killed while they had a run.
+FOLDER contains a prepared study, and LONGEST is the maximum lifetime of a worker in seconds. The script prints the
+number of workers that were killed while they held a run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from polariscope.studies.worker import Worker
 
 
 def fork(ledger: Ledger) -> int:
-    """Start a worker; its process number."""
+    """Start a worker, and return its process identifier."""
     child = os.fork()
     if child:
         return child
@@ -42,14 +43,14 @@ def fork(ledger: Ledger) -> int:
 
 
 def had(folder: Path, child: int) -> bool:
-    """Whether a dead worker had a run and did not give it back."""
+    """Return True if a dead worker held a run and did not release it."""
     last = newest(folder) if folder.is_dir() else None
     owner = None if last is None else json.loads(last.read_text())["content"]
     return owner is not None and owner["process"] == child and not owner["released"]
 
 
 def main(folder: str, kills: int, longest: float, seed: int) -> None:
-    """Kill, then let two workers finish."""
+    """Kill workers, then let two workers finish."""
     moments, at_work, ledger = random.Random(seed), 0, Ledger.open(folder)
     for _ in range(kills):
         child = fork(ledger)

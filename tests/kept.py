@@ -1,4 +1,4 @@
-"""What a run has kept, for tests."""
+"""Cached results of a run, for tests."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from polariscope.storage.artefacts import Artefact, Artefacts
 
 
 def artefacts(run: Path, kind: str, **settings: Any) -> list[Artefact]:
-    """The artefacts of a kind, in the order in which they were made."""
+    """Return the artefacts of a kind, in the order of their creation."""
     return [one for one in Artefacts(run) if one.kind == kind and one.matches(**settings)]
 
 
 def contents(run: Path, kind: str, **settings: Any) -> list[Any]:
-    """What they hold, as JSON has it."""
+    """Return the contents of these artefacts as JSON values."""
     return [Artefacts(run).read(one.key) for one in artefacts(run, kind, **settings)]

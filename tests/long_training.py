@@ -1,4 +1,4 @@
-"""Long trainings without the check of every shape, which more than doubles them; short ones have it."""
+"""Long trainings without the check of every shape, which more than doubles their time; short ones have it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxtyping import config
 
 @contextlib.contextmanager
 def unchecked() -> Iterator[None]:
-    """A ``with`` block, or a decorator of a test, in which shapes and types are not checked."""
+    """Disable checks of shapes and types, in a ``with`` block or as a decorator of a test."""
     before = config.jaxtyping_disable
     config.update("jaxtyping_disable", True)
     try:
@@ -27,10 +27,10 @@ CHECKED_STEPS = 10
 
 
 def checked_at_first(train_task: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop of training, in which shapes are checked in the first steps, and later where there is more than a step.
+    """Return the training loop with shapes checked in the first steps, and in later steps that do more than train.
 
-    All steps are alike in their shapes. Those that end with a line of the log, a validation or a checkpoint are checked
-    however late they are.
+    All steps have the same shapes. Steps that end with a line of the log, a validation or a checkpoint are always
+    checked.
     """
 
     @functools.wraps(train_task)

@@ -1,4 +1,4 @@
-"""Manipulations that were never trained, for tests of what is made with one."""
+"""Untrained manipulations, for tests that use one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polariscope.storage.folder import RunFolder
 
 
 def untrained(data: AbstractDataset, epsilon: float = 0.1, seed: int = 0) -> ManipulationNet:
-    """A network with random weights, somewhat enlarged to reach ε."""
+    """Return a network with random weights, enlarged to reach ε."""
     net: AbstractNet = ConvNet() if takes(data.shape) else MlpNet(decoder_widths=(20,))
     made = Architecture.of(data, net, epsilon).build(seed)
     with torch.no_grad():
@@ -28,7 +28,7 @@ def untrained(data: AbstractDataset, epsilon: float = 0.1, seed: int = 0) -> Man
 
 
 def keep_untrained(folder: Path, data: AbstractDataset, epsilon: float = 0.1, seed: int = 0) -> Tabulated:
-    """The folder of such a network, as if it had been trained for a step."""
+    """Write the folder of an untrained network, as after one training step."""
     table = Tabulated.of(untrained(data, epsilon, seed), data)
     record: dict[str, Any] = {
         "format": FORMAT,

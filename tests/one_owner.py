@@ -1,4 +1,4 @@
-"""Print, as JSON, the default of each policy at every entry point: run by test_one_owner in copies of the package."""
+"""Print the default of each policy at every entry point as JSON; test_one_owner runs this in copies of the package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from polariscope.training import monitor
 
 
 class Recorder:
-    """Stands for ``types_of`` and remembers the α of each call."""
+    """A replacement for ``types_of`` that records the α of each call."""
 
     def __init__(self) -> None:
         self.alphas: set[float] = set()
@@ -34,7 +34,7 @@ class Recorder:
 
 
 def newest(run: Path, kind: str) -> dict[str, Any]:
-    """Settings of the newest result of a kind, with the part that it was computed on; then nothing is left of it."""
+    """Return the settings of the newest result of a kind, with the part of the data; then delete the result."""
     artefacts = [each for each in Run(run).artefacts() if each.kind == kind]
     assert artefacts
     found = [{**each.key.settings, "part": each.key.part} for each in artefacts]
@@ -46,10 +46,10 @@ def newest(run: Path, kind: str) -> dict[str, Any]:
 
 
 def entry_points(folder: Path, with_models: bool) -> dict[str, dict[str, Any]]:
-    """Return what each entry point uses if the caller leaves everything at its default.
+    """Return the settings that each entry point uses if the caller leaves every argument at its default.
 
-    :param folder: where runs go.
-    :param with_models: look also at entry points that take models and codes without a run.
+    :param folder: folder of the runs.
+    :param with_models: If True, include entry points that take models and codes without a run.
     """
     data, run = ps.load_dataset("gaussian", n_samples=400), folder / "run"
     found: dict[str, dict[str, Any]] = {}
@@ -104,7 +104,7 @@ def entry_points(folder: Path, with_models: bool) -> dict[str, dict[str, Any]]:
 
 
 def without_a_run(model: Any, data: Any, rep: Any) -> dict[str, dict[str, Any]]:
-    """Return the same of entry points that take models, arrays or codes, which have no split."""
+    """Return the settings of entry points that take models, arrays or codes, which have no split."""
     found: dict[str, dict[str, Any]] = {}
     found["ps.encode"] = {"n_samples": ps.encode(model, data).n_samples}
     found["ps.diagnose"] = of_regime(ps.diagnose(rep))

@@ -1,6 +1,6 @@
-"""Known answers: closed forms and quadratures that the tests compare with, written without the package's maths.
+"""Known answers: closed forms and quadratures for comparison, written without the package's mathematics.
 
-The linear β-VAE is the best of them. With decoder N(Wz + b, γI), posterior N(V(x − b), diag σ²) and β on the
+The linear β-VAE is the most useful one. With decoder N(Wz + b, γI), posterior N(V(x − b), diag σ²) and β on the
 KL, the loss is quadratic in the data and in the noise, so an average over ±√n e_j (which has mean 0 and
 covariance I) is its exact expectation.
 """
@@ -69,7 +69,7 @@ class TinyDataset(AbstractDataset):
 
 
 def normal_kl_by_quadrature(mean: float, variance: float, prior_mean: float, prior_variance: float) -> float:
-    """∫ q log(q/p) on a fine grid over ±12 standard deviations of q; exact to about 1e-12."""
+    """Compute ∫ q log(q/p) on a fine grid over ±12 standard deviations of q; exact to about 1e-12."""
     std = math.sqrt(variance)
     z = np.linspace(mean - 12 * std, mean + 12 * std, 20_001)
     log_q = -0.5 * (np.log(2 * np.pi * variance) + (z - mean) ** 2 / variance)
@@ -78,7 +78,7 @@ def normal_kl_by_quadrature(mean: float, variance: float, prior_mean: float, pri
 
 
 def symmetric_points(covariance: np.ndarray) -> np.ndarray:
-    """2n rows with mean exactly 0 and the given covariance: ±√n times the columns of a square root of it."""
+    """Return 2n rows with mean exactly 0 and the given covariance: ±√n times the columns of a square root of it."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0) * len(values))
     return np.concatenate([root.T, -root.T])
@@ -86,7 +86,7 @@ def symmetric_points(covariance: np.ndarray) -> np.ndarray:
 
 @contextlib.contextmanager
 def standard_normal_draws(*draws: torch.Tensor) -> Iterator[None]:
-    """Inside, successive ``torch.randn`` return ``draws``: noise chosen by the test, the rest of the path real."""
+    """Make successive calls of ``torch.randn`` return ``draws``, so the test chooses the noise."""
     waiting = list(draws)
 
     def randn(shape: Any, **_: Any) -> torch.Tensor:
@@ -100,7 +100,7 @@ def standard_normal_draws(*draws: torch.Tensor) -> Iterator[None]:
 
 
 def expected_loss(objective: AbstractObjective, model: Model, covariance: np.ndarray) -> torch.Tensor:
-    """Loss of a linear model in expectation over centred data of this covariance and over the noise, exactly."""
+    """Return the exact expected loss of a linear model over centred data of this covariance and over the noise."""
     x = torch.from_numpy(symmetric_points(covariance))
     noise = torch.from_numpy(symmetric_points(np.eye(model.n_latents)))
     with standard_normal_draws(noise.repeat(len(x), 1)):
@@ -109,7 +109,7 @@ def expected_loss(objective: AbstractObjective, model: Model, covariance: np.nda
 
 
 def linear_model(n_features: int, n_latents: int, gamma: float, seed: int = 0) -> Model:
-    """A linear VAE in float64 with decoder variance γ."""
+    """Return a linear VAE in float64 with decoder variance γ."""
     blueprint = Blueprint(
         net=LinearNet(),
         posterior=DiagonalPosterior(),
@@ -124,7 +124,7 @@ def linear_model(n_features: int, n_latents: int, gamma: float, seed: int = 0) -
 
 
 def set_linear(model: Model, W: np.ndarray, V: np.ndarray, variance: np.ndarray) -> None:
-    """Decoder Wz, posterior N(Vx, diag variance), all biases 0."""
+    """Set the decoder to Wz, the posterior to N(Vx, diag variance), and all biases to 0."""
     head, output = model.encoder.head, model.decoder.trunk.layers[0][0]
     with torch.no_grad():
         for parameter in model.parameters():
@@ -135,7 +135,7 @@ def set_linear(model: Model, W: np.ndarray, V: np.ndarray, variance: np.ndarray)
 
 
 def linear_posterior(W: np.ndarray, beta: float, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Best mean map V = Wᵀ(WWᵀ + βγI)⁻¹ and best diagonal variance for a decoder W (objectives.md §12.1)."""
+    """Return the best mean map V = Wᵀ(WWᵀ + βγI)⁻¹ and diagonal variance for a decoder W (objectives.md §12.1)."""
     m, n = W.shape
     V = W.T @ np.linalg.inv(W @ W.T + beta * gamma * np.eye(m))
     return V, 1 / (np.diag(W.T @ W) / (beta * gamma) + np.ones(n))
@@ -144,14 +144,14 @@ def linear_posterior(W: np.ndarray, beta: float, gamma: float) -> tuple[np.ndarr
 def optimal_decoder(
     eigenvalues: np.ndarray, directions: np.ndarray, n_latents: int, beta: float, gamma: float
 ) -> np.ndarray:
-    """W = UΛ with Λ² = max(0, λ − βγ) for the n largest eigenvalues λ (objectives.md §12.2)."""
+    """Return W = UΛ with Λ² = max(0, λ − βγ) for the n largest eigenvalues λ (objectives.md §12.2)."""
     order = np.argsort(eigenvalues)[::-1][:n_latents]
     W = directions[:, order] * np.sqrt(np.maximum(0, eigenvalues[order] - beta * gamma))
     return np.pad(W, ((0, 0), (0, n_latents - W.shape[1])))
 
 
 def optimal_linear_loss(eigenvalues: np.ndarray, n_latents: int, beta: float, gamma: float) -> float:
-    """Loss of the linear β-VAE at its optimum.
+    """Return the loss of the linear β-VAE at its optimum.
 
     A kept direction leaves the error min(λ, βγ) and costs the rate ½ log max(1, λ/βγ); a dropped one leaves λ.
     """
@@ -163,14 +163,14 @@ def optimal_linear_loss(eigenvalues: np.ndarray, n_latents: int, beta: float, ga
 
 
 def full_covariance_loss(W: np.ndarray, covariance: np.ndarray, beta: float, gamma: float) -> float:
-    """Expected linear β-VAE loss with the best full-covariance posterior Σ = A⁻¹, A = WᵀW/(βγ) + I."""
+    """Return the expected linear β-VAE loss with the best full-covariance posterior Σ = A⁻¹, A = WᵀW/(βγ) + I."""
     A = W.T @ W / (beta * gamma) + np.eye(W.shape[1])
     V, _ = linear_posterior(W, beta, gamma)
     return _linear_loss(W, V, np.linalg.inv(A), covariance, beta, gamma)
 
 
 def diagonal_loss(W: np.ndarray, covariance: np.ndarray, beta: float, gamma: float) -> float:
-    """The same with the best diagonal posterior."""
+    """Return the expected linear β-VAE loss with the best diagonal posterior."""
     V, variance = linear_posterior(W, beta, gamma)
     return _linear_loss(W, V, np.diag(variance), covariance, beta, gamma)
 
@@ -188,7 +188,7 @@ def _linear_loss(
 def minimise(
     loss: Callable[[], torch.Tensor], parameters: list[torch.Tensor], n_iterations: int = 2000
 ) -> float:
-    """Follow ``loss`` down to a stationary point (L-BFGS, no early stop); returns the largest gradient left."""
+    """Minimise ``loss`` to a stationary point (L-BFGS, no early stop), and return the largest remaining gradient."""
     optimiser = torch.optim.LBFGS(
         parameters,
         max_iter=n_iterations,

@@ -1,4 +1,4 @@
-"""Small files in exactly the formats of the published datasets, and the images and factors that are in them."""
+"""Small files in exactly the formats of the published datasets, with their images and factors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from PIL import Image
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What was written: the images as a dataset must give them (sample, channel, height, width), and the factors."""
+    """Written data: the images that a dataset must return (sample, channel, height, width), and the factors."""
 
     images: np.ndarray | None
     factors: np.ndarray
 
 
 class Trap:
-    """Says so if it is ever unpickled."""
+    """An object that reports if it is ever unpickled."""
 
     def __reduce__(self):
         return exec, ("raise AssertionError('it was unpickled')",)
@@ -41,7 +41,7 @@ def noise(*shape: int, most: int = 256, seed: int = 0) -> np.ndarray:
 
 
 def dsprites(folder: Path, sizes: tuple[int, ...] = (2, 2, 3, 2, 2), **other: np.ndarray) -> Written:
-    """With a pickled ``metadata``, as the original has."""
+    """Write dSprites with a pickled ``metadata``, like the original."""
     factors = grid(*sizes)
     pixels = noise(len(factors), 64, 64, most=2)
     arrays = {
@@ -71,7 +71,7 @@ def mat(images: np.ndarray, **other: object) -> bytes:
 
 
 def cars3d(folder: Path, n_cars: int = 3, unpacked: bool = False) -> Written:
-    """Images of 16 pixels, each of one colour, so resizing leaves them as they are."""
+    """Write images of 16 pixels, each of one colour, so resizing does not change them."""
     factors = grid(4, 24, n_cars)
     colours = noise(4, 24, n_cars, 3)
     contents = {"data/cars/list.txt": b"names", "data/sprites/other.mat": b"no car"}
@@ -99,7 +99,7 @@ def norb_matrix(values: np.ndarray) -> bytes:
 
 
 def smallnorb(folder: Path, packed: bool = True) -> Written:
-    """A few images of one shade each; the right camera sees another."""
+    """Write a few images of one shade each; the right camera has a different shade."""
     generator = np.random.default_rng(0)
     factors, shades = [], []
     for part, instances, count in (
@@ -129,7 +129,7 @@ def smallnorb(folder: Path, packed: bool = True) -> Written:
 
 
 def mpi3d(folder: Path, packed: bool = True, sizes: tuple[int, ...] = (2, 1, 2, 1, 1, 2, 3)) -> Written:
-    """Smaller than the original, whose grid is known by the number of images only: see the tests."""
+    """Write a smaller MPI3D; the grid of the original is identified by its number of images, so tests must set it."""
     pixels = noise(int(np.prod(sizes)), 64, 64, 3)
     (np.savez_compressed if packed else np.savez)(folder / "mpi3d_toy.npz", images=pixels)
     return Written(pixels.transpose(0, 3, 1, 2), grid(*sizes))
@@ -155,7 +155,7 @@ def picture(pixels: np.ndarray, kind: str, **options: object) -> bytes:
 
 
 def celeba(folder: Path, packed: bool = False, count: int = 4) -> Written:
-    """Faces of one grey each, which JPEG keeps; of other heights than widths."""
+    """Write faces of one grey each, which JPEG preserves; their heights differ from their widths."""
     shades = noise(count)
     attributes = noise(count, 40, most=2)
     names = [f"{number + 1:06}.jpg" for number in range(count)]
@@ -211,6 +211,6 @@ WRITERS: dict[str, Callable[[Path], Written]] = {
     "smallnorb": smallnorb,
     "symsol": symsol,
 }
-"""By the name of the dataset."""
+"""Writers by the name of the dataset."""
 MPI3D_GRID = (2, 1, 2, 1, 1, 2, 3)
-"""Grid of the small MPI3D, which a test must make known."""
+"""Grid of the small MPI3D, which a test must register."""

@@ -1,4 +1,4 @@
-"""Public parameters have types that say something."""
+"""Informative types of public parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polariscope
 
 PACKAGE = Path(polariscope.__file__).parent
 MOST = 0.02
-"""Share of public parameters whose annotation may contain Any."""
+"""Maximum share of public parameters whose annotation contains Any."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Parameter:
 
     @property
     def is_any(self) -> bool:
-        """Whether Any is part of the annotation, strings and aliases of the package resolved by name."""
+        """True if Any is part of the annotation; strings and aliases of the package are resolved by name."""
         return any(
             (isinstance(node, ast.Name) and node.id in aliases())
             or (isinstance(node, ast.Attribute) and node.attr == "Any")
@@ -37,7 +37,7 @@ def public(name: str) -> bool:
 
 
 def parameters_of(body: list[ast.stmt], place: str, *, in_class: bool = False) -> Iterator[Parameter]:
-    """What users of a module or class may give: arguments of its functions, fields of its classes."""
+    """Yield the parameters of a module or class: arguments of its functions, fields of its classes."""
     for node in body:
         if isinstance(node, ast.ClassDef) and public(node.name):
             yield from parameters_of(node.body, f"{place}.{node.name}", in_class=True)
@@ -53,7 +53,7 @@ def parameters_of(body: list[ast.stmt], place: str, *, in_class: bool = False) -
 
 
 def aliases_of_any(trees: list[ast.Module]) -> set[str]:
-    """Any itself, and names of the package that are no more than Any: renaming is no typing."""
+    """Return Any and the names of the package that are only aliases of it, which would hide it."""
     return {"Any"} | {
         node.targets[0].id
         for tree in trees
@@ -67,7 +67,7 @@ def aliases_of_any(trees: list[ast.Module]) -> set[str]:
 
 @functools.cache
 def trees() -> dict[str, ast.Module]:
-    """Every file of the package, parsed: once, and not while tests are collected."""
+    """Return every file of the package, parsed once, and not during test collection."""
     return {
         str(file.relative_to(PACKAGE)): ast.parse(file.read_text(encoding="utf-8"))
         for file in sorted(PACKAGE.rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The page of concepts is made from the registries."""
+"""The page of concepts, generated from the registries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_member_of_every_family_is_on_the_page_with_its_options():
 
 
 def test_results_name_mutual_information_that_is_not_corrected_raw():
-    """Corrected values are next to their chance level; results made before these were measured are called raw."""
+    """Corrected values have their chance level next to them; older results without it are called raw."""
     files = sorted((Path(__file__).parents[1] / "docs" / "results").glob("*.csv"))
     assert files
     for file in files:

@@ -1,4 +1,4 @@
-"""What the pages on datasets say, on data whose answers are known."""
+"""Pages on datasets, for data with known answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def docs():
 
 @dataclasses.dataclass(frozen=True)
 class LinearGrid(AbstractGridDataset):
-    """The first row of pixels is 3 w₁, the second 1 w₂ of 255 levels, the third the same for all."""
+    """Images whose first row of pixels is 3 w₁ and second row 1 w₂ of 255 levels; the third row is constant."""
 
     factor_names = ("first", "second", "third")
     factor_sizes = (8, 12, 40)
@@ -74,7 +74,7 @@ def test_equal_images_are_counted_and_named(docs):
 
 
 def test_variance_between_values_is_not_raised_by_noise(docs):
-    """Pure noise has none in expectation: its estimate is about 0, not the noise over the images of a value."""
+    """The estimate for pure noise is about 0, not the noise divided by the number of images per value."""
     random = generator(0, "noise")
     labels = np.arange(2000) % 40
     noise = random.normal(size=(2000, 30))

@@ -1,4 +1,4 @@
-"""Every argument of everything public has its line in a docstring."""
+"""A docstring line for every argument of the public API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMPY_STYLE = re.compile(r"^Parameters\n-+\n(.*?)(?:\n\n[A-Z]\w+\n-+|\Z)", flags
 
 
 def documented_in(text: str) -> set[str]:
-    """Names of arguments with a line of their own: ``:param name: text``, or in scikit-learn's style."""
+    """Return the names of documented arguments: ``:param name: text``, or in scikit-learn's style."""
     names = set(PARAM.findall(text))
     for section in NUMPY_STYLE.findall(text):
         for heads in re.findall(r"^(\w[\w, ]*):$", section, flags=re.MULTILINE):
@@ -36,7 +36,7 @@ def own_classes(kind: type) -> list[type]:
 
 
 def methods_of(kind: type) -> Iterator[tuple[str, Callable[..., Any], set[str]]]:
-    """Public methods, with the arguments that they or the methods they override document."""
+    """Yield public methods with the arguments that they, or the methods they override, document."""
     for name in sorted(
         {name for each in own_classes(kind) for name in vars(each) if not name.startswith("_")}
     ):
@@ -50,7 +50,7 @@ def methods_of(kind: type) -> Iterator[tuple[str, Callable[..., Any], set[str]]]
 
 
 def undocumented(public: Any) -> list[str]:
-    """Arguments of a function, or of a class and its public methods, that no docstring has a line for."""
+    """Return the arguments of a function, or of a class and its public methods, without a line in a docstring."""
     text = inspect.getdoc(public) or ""
     if not inspect.isclass(public):
         return [name for name in arguments_of(public) if name not in documented_in(text)]

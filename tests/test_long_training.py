@@ -1,4 +1,4 @@
-"""Guards the tests themselves: which steps of a training have their shapes checked."""
+"""Checks of the test suite itself: the training steps whose shapes are checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polariscope.objectives.vae import VaeObjective
 
 
 def checked_steps(monkeypatch: pytest.MonkeyPatch, **settings: object) -> list[int]:
-    """The steps whose terms were computed with the checks on; a validation has no gradients."""
+    """Return the steps whose terms were computed with checks enabled; a validation has no gradients."""
     seen: list[bool] = []
     terms = VaeObjective.terms
 

@@ -1,4 +1,4 @@
-"""Messages of the package: made of parts, and free of what only one kind of reader writes."""
+"""Messages of the package: composed of parts, and independent of the interface (Python or command line)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPELLED = re.compile(r"(?<!\w)--\w|(?<![\w.])[a-z_]+=(?!=)")
 
 @functools.cache
 def nodes() -> tuple[tuple[str, ast.AST], ...]:
-    """Every call, argument and annotated name of the package, read once, and where it is."""
+    """Return every call, argument and annotated name of the package with its position, read once."""
     return tuple(
         (f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}", node)
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -31,14 +31,14 @@ def nodes() -> tuple[tuple[str, ast.AST], ...]:
 
 
 def calls(names: set[str]) -> Iterator[tuple[str, ast.Call]]:
-    """Every call of one of these names in the package."""
+    """Yield every call of these names in the package."""
     for place, node in nodes():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
             yield place, node
 
 
 def texts(call: ast.Call) -> Iterator[str]:
-    """The free texts of an error: what is not a name or a value of a piece, nor inside an expression."""
+    """Yield the free texts of an error, without names and values of pieces or parts of expressions."""
     queue: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords)]
     while queue:
         node = queue.pop()
@@ -77,7 +77,7 @@ def test_no_free_text_is_spelled_for_one_reader() -> None:
 
 
 def test_no_message_is_edited() -> None:
-    """What a message says is decided where it is raised; nobody replaces words in it afterwards."""
+    """The text of a message is decided where it is raised and never replaced afterwards."""
     edited = [
         f"{path.relative_to(PACKAGE)}: {line.strip()}"
         for path in PACKAGE.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Nothing outside a member's file decides by its name: what others must know of it are traits."""
+"""No decision outside a member's file depends on its name; other code uses its traits."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ OTHER_THINGS = {
     "unique": ("a chain of variants whose record is tested", "testing/variants.py"),
     "standardised": ("a variant of the metric", "analysis/metrics/beta_vae.py"),
 }
-"""Words that name a member and, in these files, something else; the reason comes first."""
+"""Words that are the name of a member and mean something else in these files; the reason comes first."""
 EXCEPTIONS = {(place, word) for word, (_, *places) in OTHER_THINGS.items() for place in places}
 
 
 def decisions(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and text of every string that something is compared with, matched with or looked up by."""
+    """Yield line and text of every string that is used in a comparison, a match or a look-up."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
@@ -67,7 +67,7 @@ def decisions(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def tables(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
-    """Line and keys of every dictionary whose keys are all strings, two or more."""
+    """Yield line and keys of every dictionary with two or more keys that are all strings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict) and len(node.keys) > 1:
             keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]

@@ -1,4 +1,4 @@
-"""Each policy has one owner: changing a default in its one place changes every entry point."""
+"""One owner for each policy: changing a default in its one place changes every entry point."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ CHANGES = {
     "seed": ("data/observations.py", r"Ge\(0\)\] = 0\n", "Ge(0)] = 3\n", 3),
     "part": ("data/observations.py", r'part: Part = "all"\n', 'part: Part = "train"\n', "train"),
 }
-"""Where the default of each policy is, its text there, the new text and its value."""
+"""File with the default of each policy, its text there, the new text and its value."""
 OTHERS = {"ps.diagnose": {"seed"}, "page of codes": {"seed"}, "ps.score": {"seed"}}
-"""Seeds of the bootstrap of codes at hand: not a choice of observations."""
+"""Bootstrap seeds for codes from the caller, which do not select observations."""
 
 
 Edit = tuple[str, str, str]
-"""A file of the package, a pattern that stands in it once, and the text instead."""
+"""A file of the package, a pattern that occurs in it once, and the replacement."""
 
 
 def changed(folder: Path, *edits: Edit) -> Path:
@@ -44,7 +44,7 @@ def changed(folder: Path, *edits: Edit) -> Path:
 
 
 def run(package: Path, *arguments: str) -> str:
-    """Run Python with a copy of the package, and return what it writes to stderr."""
+    """Run Python with a copy of the package, and return its stderr."""
     environment = {**os.environ, "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", *arguments],
@@ -59,7 +59,7 @@ def run(package: Path, *arguments: str) -> str:
 
 @pytest.mark.parametrize("names", [("alpha", "n_bootstrap", "n_samples", "seed"), ("part",)], ids="+".join)
 def test_every_default_changes_at_every_entry_point(names: tuple[str, ...], tmp_path: Path) -> None:
-    """A default part would be refused for models and codes, which have no split, so it is changed alone."""
+    """A default part would be refused for models and codes, which have no split, so it is changed separately."""
     edits = [CHANGES[name][:3] for name in names]
     more = [] if "part" in names else ["--with-models"]
     printed = run(changed(tmp_path / "copy", *edits), str(PROBE), str(tmp_path / "work"), *more)
@@ -93,7 +93,7 @@ assert ps.open_run(sys.argv[1] + "-flag").settings["training"]["patience"] == 9
 
 
 def test_a_new_training_option_is_one_field_and_earlier_runs_resume(tmp_path: Path) -> None:
-    """The trap of 0.2.0: its default in a record made every earlier run refuse to resume."""
+    """In 0.2.0, the default of a new option in a record made every earlier run refuse to resume."""
     field = (
         '    patience: Annotated[int, Ge(0)] = option(0, since="0.3", absent=0)\n'
         '    """Validations without improvement before training stops; 0: never."""\n'

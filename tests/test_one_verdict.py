@@ -1,4 +1,4 @@
-"""One verdict: every surface of a run prints the same state of the training and the same latents in use."""
+"""One verdict: all outputs about a run show the same training state and the same latents in use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FEW_ROWS = {
     **{"net": "mlp", "n_latents": 7, "likelihood": "gaussian", "variance": 0.01, "train_fraction": 0.5},
     **{"learning_rate": 3e-3, "steps": 2500, "log_every": 50, "validate_every": 100},
 }
-"""A network that fits 60 observations by heart, since its decoder has next to no noise."""
+"""A network that overfits 60 observations, since its decoder has almost no noise."""
 TRAININGS: dict[StateCode, tuple[int, dict[str, Any]]] = {
     "converged": (600, {**USUAL, "n_latents": 7, "steps": 10_000, "log_every": 50}),
     "still-learning": (600, {**USUAL, "n_latents": 7, "steps": 300}),
@@ -215,7 +215,7 @@ def test_a_collapse_names_its_suspected_cause(state: TrainingState, words: str) 
 
 
 def test_a_model_whose_held_out_loss_no_longer_falls_is_not_told_to_train_longer() -> None:
-    """The held-out losses of wine, every 1,000 steps, next to a training loss that falls slowly."""
+    """Held-out losses of wine, every 1,000 steps, next to a training loss that decreases slowly."""
     held_out = [18.2, 18.36, 18.47, 18.69, 18.28, 19.09, 21.79, 21.7]
     lines = [
         {"step": 100 * i, "loss": 12 + 60 / math.sqrt(i), "weights": {}, "variance": [0.1], "std": [1.0]}

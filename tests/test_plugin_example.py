@@ -1,4 +1,4 @@
-"""examples/plugin/ is found through its entry points and keeps the contracts; nothing is installed for that."""
+"""examples/plugin/: discovery through its entry points, and its contracts, without installing it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = Path(polariscope.__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The example as if it was installed: its folder and its metadata, made from its pyproject.toml, on the path."""
+    """Put the example on the path as if it were installed: its folder, and metadata made from its pyproject.toml."""
     site = tmp_path_factory.mktemp("site")
     project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     metadata = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"

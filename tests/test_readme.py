@@ -1,4 +1,4 @@
-"""The examples of the README and the docs run."""
+"""Examples of the README and the docs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def python_blocks(file: str) -> list[str]:
 
 
 def smaller(code: str, **changes: str) -> str:
-    """Return code with some texts replaced by quicker ones; each must be there."""
+    """Return code with some texts replaced by faster ones; each text must occur."""
     for printed, quicker in changes.items():
         assert printed in code, printed
         code = code.replace(printed, quicker)
@@ -140,7 +140,7 @@ def test_the_minimal_example_tells_the_whole_story(tmp_path, forks: Forks):
 
 
 def test_the_objective_of_the_contributing_guide_works_when_dropped_into_the_folder(tmp_path):
-    """As a newcomer would: one file in the family's folder, nothing else changed."""
+    """Follow the guide as a newcomer: one file in the family's folder, nothing else changed."""
     (code,) = (block for block in python_blocks("CONTRIBUTING.md") if "free-bits" in block)
     script = (
         "import polariscope as ps\n"

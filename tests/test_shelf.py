@@ -1,4 +1,4 @@
-"""Each room may import from those before it, never from those after it; and a run's files have one owner."""
+"""Order of imports: each package imports only from those before it; and a run's files have one owner."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ROOT = Path(polariscope.__file__).parent
 
 
 def imports_of(file: Path, package: str) -> Iterator[tuple[str, int]]:
-    """Dotted names imported anywhere in a file, inside functions too, with the line; ``package`` is its own."""
+    """Yield dotted names imported anywhere in a file of ``package``, also inside functions, with the line."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from names_of_import(node, package)
 
 
 def names_of_import(node: ast.Import | ast.ImportFrom, package: str) -> Iterator[tuple[str, int]]:
-    """Dotted names that a statement imports, with the line; ``package`` is that of its file."""
+    """Yield dotted names that a statement imports, with the line; ``package`` is that of its file."""
     if isinstance(node, ast.Import):
         yield from ((alias.name, node.lineno) for alias in node.names)
     else:
@@ -44,7 +44,7 @@ def names_of_import(node: ast.Import | ast.ImportFrom, package: str) -> Iterator
 
 
 def misplaced_imports(root: Path) -> list[str]:
-    """Every import in the package at ``root`` that reaches into a later room, as ``file:line: what``."""
+    """Return every import in the package at ``root`` from a later package, as ``file:line: name``."""
     complaints = []
     for file in sorted(root.rglob("*.py")):
         path = file.relative_to(root)
@@ -84,7 +84,7 @@ def test_no_room_imports_from_a_later_one() -> None:
 
 
 def path_of(name: str) -> str:
-    """``sizing/__init__.py`` for ``sizing____init__``: two underscores after a word go into a folder."""
+    """Return ``sizing/__init__.py`` for ``sizing____init__``: two underscores after a word separate folders."""
     return re.sub(r"(?<=[a-z])__(?=\w)", "/", name) + ".py"
 
 
@@ -158,9 +158,9 @@ REACHES_INTO_SUPPORT: set[tuple[str, str]] = set()
 
 
 def reaches_into_support(root: Path) -> dict[tuple[str, str], str]:
-    """Imports of a ``support`` folder by a file outside the folder that it belongs to, as ``file:line: what``.
+    """Return imports of a ``support`` folder by files outside its parent folder, as ``file:line: name``.
 
-    By file and imported support module, both relative to the package at ``root``.
+    Keys are the file and the imported support module, both relative to the package at ``root``.
     """
     complaints = {}
     for file in sorted(root.rglob("*.py")):
@@ -224,7 +224,7 @@ def test_an_import_of_ones_own_support_is_allowed(tmp_path: Path, where: str, so
 
 
 def runtime_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Import statements in a tree, inside functions too; not those for type checkers only."""
+    """Yield import statements in a tree, also inside functions, except those for type checkers."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield node
     elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
@@ -236,9 +236,9 @@ def runtime_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def import_graph(root: Path) -> dict[str, set[str]]:
-    """Modules of the package at ``root`` by name, without that of the package, and those that each imports.
+    """Return the modules of the package at ``root`` by name, except the package itself, with the modules they import.
 
-    The public face is left out, and so are members that a family imports by name.
+    The public module and members that a family imports by name are left out.
     """
     parts_of = {
         file: tuple(part for part in file.relative_to(root).with_suffix("").parts if part != "__init__")
@@ -264,7 +264,7 @@ def import_graph(root: Path) -> dict[str, set[str]]:
 
 
 def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Sets of modules that import each other, directly or through others."""
+    """Return sets of modules that import each other, directly or through others."""
     reached: dict[str, set[str]] = {}
     for module in graph:
         seen: set[str] = set()
@@ -348,7 +348,7 @@ def test_a_familys_folder_holds_its_members_and_nothing_else() -> None:
 
 
 def file_names_outside_storage(root: Path) -> list[str]:
-    """Where another room than storage spells out the name of a file of a run or of a search, docstrings included."""
+    """Return the places outside storage that spell out the name of a file of a run or search, including docstrings."""
     names = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, NAMES))})(?![\w.-])")
     complaints = []
     for file in sorted(root.rglob("*")):
@@ -364,7 +364,7 @@ def file_names_outside_storage(root: Path) -> list[str]:
 
 
 def strings_of(source: str) -> list[tuple[int, str]]:
-    """Every string in a source, with its line."""
+    """Return every string in a source, with its line."""
     return [
         (node.lineno, node.value)
         for node in ast.walk(ast.parse(source))

@@ -1,4 +1,4 @@
-"""Theory checks that run through several parts: rotated latents, and where a linear decoder wants noise.
+"""Theory checks across several packages: rotated latents, and the noise that is optimal for a linear decoder.
 
 The closed forms of the linear β-VAE are in ``objectives/test_linear_theory.py``.
 """
@@ -39,7 +39,7 @@ from polariscope.objectives.beta_full import BetaFullObjective
 
 
 class RotatedEncoder(nn.Module):
-    """μ → Rμ, S → RSRᵀ."""
+    """Rotated encoder: μ → Rμ, S → RSRᵀ."""
 
     def __init__(self, encoder: nn.Module, rotation: Tensor) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class RotatedEncoder(nn.Module):
 
 
 class RotatedDecoder(nn.Module):
-    """Dec → Dec(Rᵀ·)."""
+    """Rotated decoder: Dec → Dec(Rᵀ·)."""
 
     def __init__(self, decoder: nn.Module, rotation: Tensor) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class RotatedDecoder(nn.Module):
 
 
 def rotated(model: Model, rotation: Tensor) -> Model:
-    """The same model in rotated latents; it shares the weights."""
+    """Return the same model in rotated latents, with shared weights."""
     twin = model.blueprint.build(seed=0).double()
     twin.encoder = RotatedEncoder(model.encoder, rotation)  # type: ignore[assignment]
     twin.decoder = RotatedDecoder(model.decoder, rotation)  # type: ignore[assignment]
@@ -72,7 +72,7 @@ def rotated(model: Model, rotation: Tensor) -> Model:
 
 
 def curved_model(posterior: object, scale: float = 1.0) -> Model:
-    """A decoder that is not linear, and posteriors that differ between inputs and are not axis-aligned."""
+    """Return a model with a non-linear decoder and posteriors that depend on the input and are not axis-aligned."""
     blueprint = Blueprint(
         MlpNet((7,), (7,), "tanh"),
         posterior,  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ TURN = np.array([[1.0, -1.0], [1.0, 1.0]]) / math.sqrt(2)  # by 45°
 
 
 def noise_in_reconstruction(decoder: np.ndarray, q: FullGaussian | DiagonalGaussian) -> Tensor:
-    """E‖Dec(z) − Dec(μ)‖² over z ~ q, exactly, through the model's decoder and the posterior's own sampling."""
+    """Return the exact E‖Dec(z) − Dec(μ)‖² over z ~ q, through the model's decoder and the posterior's sampling."""
     blueprint = Blueprint(LinearNet(), FullPosterior(), IsotropicPrior(), GaussianLikelihood(), 2, (3,))
     model = blueprint.build(seed=0).double()
     with torch.no_grad():
@@ -185,7 +185,7 @@ def noise_in_reconstruction(decoder: np.ndarray, q: FullGaussian | DiagonalGauss
 
 
 def best_diagonal(decoder: np.ndarray, budget: float) -> tuple[float, np.ndarray]:
-    """Smallest noise over variances with Σ −log σ² = budget, and these variances."""
+    """Return the smallest noise over variances with Σ −log σ² = budget, and these variances."""
     share = torch.zeros(1, dtype=torch.float64, requires_grad=True)
 
     def posterior() -> DiagonalGaussian:

@@ -1,4 +1,4 @@
-"""Type checkers see the signatures of public functions, also of those that are made while they are imported."""
+"""Signatures of public functions for type checkers, also of functions that are generated at import."""
 
 from __future__ import annotations
 

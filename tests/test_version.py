@@ -1,4 +1,4 @@
-"""The version stands in one place; what repeats it must agree."""
+"""The version is defined in one place; every copy of it must agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNRELEASED = "Unreleased"
 
 
 def citation() -> dict[str, str]:
-    """The simple fields of CITATION.cff."""
+    """Return the simple fields of CITATION.cff."""
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     return dict(re.findall(r'^([\w-]+): "?([^"\n]+)"?$', text, flags=re.MULTILINE))
 
@@ -29,7 +29,7 @@ def test_the_build_takes_the_version_from_the_package():
 
 
 def released() -> tuple[str, str]:
-    """Version and date of the newest release in the changelog."""
+    """Return version and date of the newest release in the changelog."""
     version, _, date = next(heading for heading in headings() if heading != UNRELEASED).partition(" – ")
     return version, date
 

@@ -1,4 +1,4 @@
-"""Studies that take no time, and what of them must be equal byte for byte."""
+"""Studies that take almost no time, and the parts of them that must be identical byte for byte."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Found = TypeVar("Found")
 
 
 def tiny(out: Path, **fields: Any) -> Study:
-    """A study of linear models on a few Gaussian rows."""
+    """Return a study of linear models on a few Gaussian rows."""
     given: dict[str, Any] = {
         "data": {"name": "gaussian", "n_samples": 60},
         "objective": "beta",
@@ -34,13 +34,13 @@ def tiny(out: Path, **fields: Any) -> Study:
 
 
 def is_logging(run: StudyRun) -> bool:
-    """Whether a run has been trained for a while: its log has a line."""
+    """Return True if a run has been trained for some steps: its log has a line."""
     folder = RunFolder(run.folder)
     return folder.is_begun and folder.log.path.exists() and folder.log.path.stat().st_size > 0
 
 
 def owner_of(run: StudyRun) -> int | None:
-    """The process that has a run now, as its lease says."""
+    """Return the process that holds a run now, according to its lease."""
     last = newest(run.folder) if run.folder.is_dir() else None
     if last is None:
         return None
@@ -52,7 +52,7 @@ def owner_of(run: StudyRun) -> int | None:
 
 
 def wait_for(find: Callable[[], Found], seconds: float = 120.0) -> Found:
-    """Wait until something is found that is true, and return it."""
+    """Wait until ``find`` returns a true value, and return it."""
     patience = time.monotonic() + seconds
     while not (found := find()):
         assert time.monotonic() < patience, f"nothing after {seconds:g} seconds"
@@ -61,7 +61,7 @@ def wait_for(find: Callable[[], Found], seconds: float = 120.0) -> Found:
 
 
 def snapshot(study: Study) -> dict[str, str]:
-    """A hash of every file of every run, without what is hidden, set aside, or about time."""
+    """Return a hash of every file of every run, except hidden files, files set aside, and records of time."""
     root = Path(str(study.runs))
     return {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()

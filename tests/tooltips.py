@@ -1,4 +1,4 @@
-"""The text of a page as it was before words were explained."""
+"""The text of a page without tooltips."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import re
 
 
 def without_tooltips(page: str) -> str:
-    """A page whose explained words are plain text again, so a sentence can be looked for in one piece."""
+    """Return a page without the markup of explained words, so a sentence can be searched for in one piece."""
     return re.sub(r'<a class="term"[^>]*>([^<]*)</a>', r"\1", page)

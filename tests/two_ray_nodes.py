@@ -1,9 +1,11 @@
-"""A study on a Ray cluster of two nodes on this machine, each with one CPU. Its own process: Ray stays in it.
+"""Run a study on a Ray cluster of two nodes on this machine, each with one CPU.
+
+The script is a separate process because Ray stays loaded in it::
 
     python tests/two_ray_nodes.py FOLDER
 
-FOLDER is that of a prepared study of two runs. First the study is run and interrupted as by Ctrl-C while both nodes are
-at work; then it is run again, and one worker is killed. Prints what was seen as JSON.
+FOLDER contains a prepared study of two runs. The study is first run and interrupted as by Ctrl-C while both nodes are
+working. Then it is run again, and one worker is killed. The script prints its observations as JSON.
 """
 
 from __future__ import annotations
@@ -29,25 +31,25 @@ from tiny_studies import is_logging, owner_of, wait_for
 
 
 def owners(ledger: Ledger) -> set[int]:
-    """Processes that have a run now, and have trained it for a while."""
+    """Return the processes that hold a run now and have trained it for some steps."""
     return {owner for run in ledger.runs if is_logging(run) and (owner := owner_of(run)) is not None}
 
 
 def node_of(process: int) -> str:
-    """Which node's manager started a process."""
+    """Return the node whose manager started a process."""
     variables = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
     return next(word for word in variables if word.startswith("RAY_RAYLET_PID="))
 
 
 def both_at_work(ledger: Ledger) -> tuple[int, int]:
-    """The two processes that have the runs; the first is paused until there is a second."""
+    """Return the two processes that hold the runs; the first is suspended until there is a second."""
     paused = wait_for(lambda: owners(ledger)).pop()
     os.kill(paused, signal.SIGSTOP)
     return paused, wait_for(lambda: owners(ledger) - {paused}).pop()
 
 
 def interrupt(ledger: Ledger, seen: dict[str, Any]) -> None:
-    """Ctrl-C while both nodes are at work."""
+    """Interrupt the study as by Ctrl-C while both nodes are working."""
     paused, other = both_at_work(ledger)
     seen["nodes"] = len({node_of(paused), node_of(other)})
     os.kill(paused, signal.SIGCONT)
@@ -55,12 +57,12 @@ def interrupt(ledger: Ledger, seen: dict[str, Any]) -> None:
 
 
 def kill(ledger: Ledger) -> None:
-    """SIGKILL to one of two workers while both are at work."""
+    """Kill one of two workers with SIGKILL while both are working."""
     os.kill(both_at_work(ledger)[0], signal.SIGKILL)
 
 
 def two_nodes(scratch: str) -> Cluster:
-    """A cluster of two nodes. On a busy machine Ray gives a node up that takes long to start: it is tried again."""
+    """Start a cluster of two nodes; retry if Ray abandons a node that starts slowly on a busy machine."""
     # Ray writes its address here, and takes for granted that an earlier one has made the folder.
     Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray").mkdir(exist_ok=True)
     for attempt in range(ATTEMPTS):
@@ -81,7 +83,7 @@ ATTEMPTS = 3
 
 
 def main(folder: str) -> None:
-    """Interrupt, then kill, then look."""
+    """Interrupt the study, then kill a worker, then print the results."""
     logging.disable(logging.INFO)
     scratch = tempfile.mkdtemp(prefix="ray-")
     cluster = two_nodes(scratch)

@@ -1,4 +1,4 @@
-"""Calls of the public face that mypy checks (test_typing.py): a line that ends in ``# error`` must be refused."""
+"""Calls of the public API that mypy checks (test_typing.py): a line that ends in ``# error`` must be refused."""
 
 from __future__ import annotations
 

@@ -565,7 +565,7 @@ def test_the_flags_of_tables_reach_them(call, monkeypatch):
         ),
         ("--strengths beta=2", "no option"),
         ("--starts ide", "--starts must be 'dimension' or integers from 1"),
-        ("--n-init 3", "--n-init is one start; give --starts instead"),
+        ("--n-init 3", "--n-init is a single start; use --starts instead"),
         ("--latents 3", "no option --latents here: it belongs to 'polariscope size-curve'"),
     ],
 )

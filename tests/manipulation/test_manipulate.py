@@ -212,8 +212,8 @@ def test_runs_that_cannot_be_attacked_are_refused(runs: list[Path], tmp_path: Pa
     copy = trained(tmp_path / "copy", small(), seed=0)
     refused("seed-0 and copy have equal models", [runs[0], copy])
     refused("runs must be at least 2", [runs[0]])
-    refused("must be given together", [], entangled=[runs[0]])
-    refused("runs to choose from were given", runs, entangled=[runs[0]], disentangled=[runs[1]])
+    refused("must be used together", [], entangled=[runs[0]])
+    refused("runs to select from cannot be combined with", runs, entangled=[runs[0]], disentangled=[runs[1]])
     points = [trained(tmp_path / f"ae-{seed}", small(), objective="ae", seed=seed) for seed in range(2)]
     refused("no noise in its latents", points)
     rows = np.random.default_rng(0).normal(size=(60, 4))
@@ -321,8 +321,8 @@ def test_an_unfinished_one_of_0_2_0_is_refused_and_stays_as_it_is(
     as_if_of("0.2.0", folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     refusal = (
-        "holds a manipulation that version 0.2.0 of polariscope began, with a checkpoint at step 3 of 6, which this "
-        "version cannot resume; choose another folder, or delete this one"
+        "contains a manipulation that version 0.2.0 of polariscope started, with a checkpoint at step 3 of 6, which "
+        "this version cannot resume; choose another folder, or delete this one"
     )
     with pytest.raises(InputError, match=refusal):
         ps.manipulate(runs, folder, **SMALL)  # type: ignore[arg-type]
@@ -342,7 +342,7 @@ def test_a_finished_one_of_0_2_0_is_opened_and_not_made_longer(runs: list[Path],
     again = ps.manipulate(runs, folder, **shorter)  # type: ignore[arg-type]
     assert (again.key, again.log) == (made.key, made.log)
     with pytest.raises(
-        InputError, match=r"version 0\.2\.0 of polariscope began, with a checkpoint at step 2 of 2"
+        InputError, match=r"version 0\.2\.0 of polariscope started, with a checkpoint at step 2 of 2"
     ):
         ps.manipulate(runs, folder, **SMALL)  # type: ignore[arg-type]
     assert open_manipulation(folder).key == made.key

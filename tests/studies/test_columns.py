@@ -85,6 +85,6 @@ def test_what_to_add_is_where_the_analysis_stands() -> None:
     assert remedy_for("mig.sampled") == (
         'in the study file add mig to the metrics of [each.score] with source = "sampled", then run it again'
     )
-    assert "objectives that have this term" in remedy_for("loss.rate")
+    assert "objectives with this term" in remedy_for("loss.rate")
     assert "validate_every" in remedy_for("validation.rate")
-    assert remedy_for("nothing") == "choose one that it has"
+    assert remedy_for("nothing") == "choose a column of the table"

@@ -55,13 +55,13 @@ def test_of_equal_scores_the_first_is_the_best_and_the_last_the_worst() -> None:
 def test_a_single_seed_is_neither_best_nor_worst() -> None:
     found = extremes(handmade(beta=(0.2, 0.5), ae=(0.3,)), "mig")
     assert [row["restart"] for row in found.rows] == ["best", "worst", "only one"]
-    assert found.notes == ("There is one seed only of objective=ae: neither a best nor a worst.",)
+    assert found.notes == ("There is only one seed of objective=ae: neither a best nor a worst.",)
     both = extremes(handmade(beta=(0.2,), ae=(0.3,)), "mig")
     assert both.notes == (
-        "There is one seed only of objective=beta; objective=ae: neither a best nor a worst.",
+        "There is only one seed of objective=beta; objective=ae: neither a best nor a worst.",
     )
     unnamed = extremes(Table(handmade(beta=(0.2,)).rows, ("seed",)), "mig")
-    assert unnamed.notes == ("There is one seed only: neither a best nor a worst.",)
+    assert unnamed.notes == ("There is only one seed: neither a best nor a worst.",)
 
 
 def test_runs_without_a_score_are_not_chosen_and_are_named() -> None:
@@ -73,8 +73,8 @@ def test_runs_without_a_score_are_not_chosen_and_are_named() -> None:
     found = extremes(Table((*good.rows, *others), good.settings), "mig")
     assert [row["run"] for row in found.rows] == ["beta-1", "beta-2"]
     assert found.notes == (
-        "Not chosen from, since they are not done: late.",
-        "Not chosen from, since they have no number in 'mig': blind.",
+        "Not compared, since they are not done: late.",
+        "Not compared, since they have no number in 'mig': blind.",
     )
 
 
@@ -94,9 +94,9 @@ def test_the_finished_model_of_a_run_stands_for_it() -> None:
     ("column", "words"),
     [
         ("migg", r"no column named 'migg'; there are loss, mig\. Did you mean 'mig'"),
-        ("coordinates", r"the column 'coordinates' has no numbers to choose by; choose one of mig, loss"),
-        ("seed", r"neither more nor less of 'seed' is better; choose one of mig, loss"),
-        ("active", r"neither more nor less of 'active' is better; choose one of mig, loss"),
+        ("coordinates", r"the column 'coordinates' has no numbers to rank runs by; choose one of mig, loss"),
+        ("seed", r"neither higher nor lower is better for 'seed'; choose one of mig, loss"),
+        ("active", r"neither higher nor lower is better for 'active'; choose one of mig, loss"),
     ],
 )
 def test_a_column_that_ranks_no_runs_is_refused(column: str, words: str) -> None:
@@ -110,5 +110,5 @@ def test_a_study_of_which_nothing_is_done_is_refused() -> None:
 
 
 def test_conditions_that_no_run_meets_are_not_taken_for_a_study_that_was_not_run() -> None:
-    with pytest.raises(InputError, match="no run of the table meets the conditions; leave one out"):
+    with pytest.raises(InputError, match="no run of the table meets the conditions; remove a condition"):
         extremes(handmade().where("seed=9"), "mig")

@@ -67,7 +67,7 @@ def test_the_best_value_of_a_setting_is_chosen_for_each_metric_and_named() -> No
     assert [cell.chosen for cell in by_label["a_b", "x"] if cell] == ["2", "1"]
     assert [cell.chosen for cell in by_label["c", "x"] if cell] == ["1", "1"]
     assert "**2.500 ± 0.000** (2)" in made.to_markdown()
-    with pytest.raises(InputError, match="neither more nor less of 'kl' is better"):
+    with pytest.raises(InputError, match="neither higher nor lower is better for 'kl'"):
         summary_table(table(), ["kl"], best_over="beta")
 
 

@@ -61,7 +61,7 @@ def test_a_metric_of_which_less_is_better_is_wished_low() -> None:
 
 
 def test_a_column_without_a_better_and_a_worse_is_refused() -> None:
-    with pytest.raises(InputError, match="metric must be a column of which more or less is better"):
+    with pytest.raises(InputError, match="metric must be a column for which higher or lower is better"):
         select_runs(by_beta(cells), "loss.rate")
 
 

@@ -272,7 +272,7 @@ def test_all_published_searches_are_asked_by_default() -> None:
         ({"starts": (5, 5)}, "starts must be 'dimension' or integers from 1, each once"),
         ({"starts": ("ide",)}, "starts must be 'dimension' or integers from 1"),
         ({"starts": (40,), "cap": 20}, "n_init must be at most cap"),
-        ({"n_init": 4}, "n_init is one start; give starts instead"),
+        ({"n_init": 4}, "n_init is a single start; use starts instead"),
         ({"seeds": 0}, "seeds must be an integer from 1, got 0"),
         ({"strengths": {"beta": ()}}, "strengths must have one or more values"),
         ({"strengths": {"beta": (2, 2)}}, "strengths must have one or more values"),

@@ -80,4 +80,4 @@ def test_without_pytest_the_message_says_what_to_install() -> None:
     script = "import sys; sys.modules['pytest'] = None; import polariscope.testing"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode != 0
-    assert "polariscope.testing needs pytest; run pip install pytest." in done.stderr
+    assert "polariscope.testing requires pytest; run pip install pytest." in done.stderr

@@ -1,4 +1,4 @@
-"""The attack: decoders that follow the data, and a manipulation that makes it hard for one side."""
+"""The attack: decoders adapt to manipulated data, and the manipulation increases the loss of one side."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from polariscope.training.threads import multiply_adds
 
 ADAM_EPSILON = 1e-7
 BATCHES_BEFORE = 16
-"""Batches of original data on which the losses are measured first."""
+"""Number of batches of original data on which the initial losses are measured."""
 
 
 class Side(nn.Module):
-    """The models of one kind: their encoders as they are, and copies of their decoders, which are trained.
+    """The models of one side: frozen encoders, and copies of the decoders, which are trained.
 
-    :param models: one, or an ensemble whose losses are averaged.
+    :param models: one model, or an ensemble whose losses are averaged.
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
         super().__init__()
-        self.models = tuple(models)  # a tuple, so encoders are no part of what is trained or saved
+        self.models = tuple(models)  # a tuple, so PyTorch neither trains nor saves the encoders
         self.decoders = nn.ModuleList(
             copy.deepcopy(model.decoder) for model in models if model.decoder is not None
         )
@@ -53,12 +53,12 @@ class Side(nn.Module):
         draws: int,
         noise: torch.Generator,
     ) -> list[Float[Tensor, "draw latent"]]:
-        """Draws of each model's latents for original observations, all of the first draw, then of the second …
+        """Draw each model's latents for original observations: the first draw of all, then the second, and so on.
 
         :param x: the observations.
-        :param auxiliary: what each model's encoder gets besides them.
-        :param draws: how many for each observation.
-        :param noise: where they are drawn from.
+        :param auxiliary: auxiliary input of each model's encoder.
+        :param draws: number of draws for each observation.
+        :param noise: random generator.
         """
         codes = []
         for model, known in zip(self.models, auxiliary, strict=True):
@@ -73,14 +73,15 @@ class Side(nn.Module):
         *,
         trains: bool,
     ) -> Float[Tensor, ""]:
-        """−log p(x'|z) in nats, summed over values, averaged over observations, draws and models.
+        """Return −log p(x'|z) in nats, summed over values, averaged over observations, draws and models.
 
         :param x: manipulated observations.
-        :param codes: draws of each model's latents for the original ones.
-        :param trains: whether gradients reach the decoders; else only what x depends on.
+        :param codes: draws of each model's latents for the original observations.
+        :param trains: If True, compute gradients for the decoders; otherwise only for x.
         """
         losses = []
         for decoder, z in zip(self.decoders, codes, strict=True):
+            # A manipulation is trained through x alone, so the graph of the decoder would be wasted memory.
             with torch.set_grad_enabled(trains):
                 reconstruction = decoder(z)
             repeated = x.repeat(len(z) // len(x), *(1,) * (x.ndim - 1))
@@ -90,23 +91,23 @@ class Side(nn.Module):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sides:
-    """Who plays: the models whose coordinates are fostered, and those whose are hindered."""
+    """Both sides of the attack: its objective is the entangled side's loss minus the disentangled side's."""
 
     entangled: Side
     disentangled: Side
 
     @property
     def both(self) -> tuple[Side, Side]:
-        """The entangled side first."""
+        """Both sides, the entangled one first."""
         return self.entangled, self.disentangled
 
 
 class AttackFeed:
-    """Makes batches: observations, their factors, and draws of both sides' latents.
+    """A source of batches: observations, their factors, and draws of both sides' latents.
 
     :param data: the original data.
     :param sides: the models that encode them.
-    :param settings: how many draws.
+    :param settings: settings of the attack, with the number of draws.
     """
 
     def __init__(self, data: AbstractDataset, sides: Sides, settings: AttackSettings) -> None:
@@ -117,10 +118,10 @@ class AttackFeed:
     def batch(
         self, indices: Int[np.ndarray, " sample"], noise: torch.Generator
     ) -> tuple[Float[Tensor, "sample *shape"], Float[Tensor, "sample factor"], list[list[Tensor]]]:
-        """Original observations, their factors, and codes by side and model.
+        """Return original observations, their factors, and codes by side and model.
 
-        :param indices: of the observations.
-        :param noise: where the codes are drawn from.
+        :param indices: indices of the observations.
+        :param noise: random generator of the codes.
         """
         with DATA_LOCK:
             x = self.values(indices)
@@ -136,7 +137,7 @@ class AttackFeed:
 
 
 class AttackTask(AbstractTask[AttackSettings]):
-    r"""The attack, as the loop trains it: decoders that follow the data, and a manipulation against one side.
+    r"""The training task of the attack: decoders that adapt to the data, and a manipulation against one side.
 
     With z drawn by the frozen encoders from the original x, and x' = x + ε m_ψ(w),
 
@@ -144,17 +145,17 @@ class AttackTask(AbstractTask[AttackSettings]):
               \psi^* = \arg\min_\psi L_{ent}(x', z_{ent}) - L_{dis}(x', z_{dis})
 
     where L is −log p(x'|z), in nats per observation. A step trains the decoders on some batches and then the
-    manipulation on one. At the decoders' optimum the gradient of the gap L_ent − L_dis in ψ is that with the decoders
-    held fixed, so theirs need not be followed.
+    manipulation on one batch. At the decoders' optimum, the gradient of the gap L_ent − L_dis in ψ equals the gradient
+    with fixed decoders, so no gradient has to be propagated through their training.
 
-    The gap of a game between two players does not fall steadily, so its patience never runs out.
+    The gap of a two-player game does not decrease steadily, so early stopping is disabled.
 
     Reference: zietlow2022 §4.2.4.
 
-    :param manipulation: from factors (sample, factor) to changes in [−1, 1], (sample, \*shape).
-    :param sides: whose encoders stay as they are, and whose copied decoders are trained.
+    :param manipulation: map from factors (sample, factor) to changes in [−1, 1], (sample, \*shape).
+    :param sides: models of both sides, with frozen encoders and trained copies of the decoders.
     :param data: the original data, with factors.
-    :param settings: strength, length and record.
+    :param settings: strength, length and logging of the attack.
     """
 
     noun = "the attack"
@@ -176,9 +177,9 @@ class AttackTask(AbstractTask[AttackSettings]):
 
     @torch.no_grad()
     def first_line(self) -> dict[str, Any]:
-        """Return both losses of the original data, with the decoders as they were given.
+        """Return both losses on the original data, with the initial decoders.
 
-        Their noise comes from another generator, so nothing else depends on it.
+        The noise comes from a separate generator, so this measurement does not affect the training.
         """
         noise = torch.Generator(self.feed.model.device).manual_seed(derive(self.settings.seed, "before"))
         batches = []
@@ -190,7 +191,7 @@ class AttackTask(AbstractTask[AttackSettings]):
         return {"step": 0, **dict(zip(NUMBERS, numbers, strict=True))}
 
     def gradients(self) -> dict[str, Float[Tensor, ""]]:
-        """Train the decoders on their batches, and compute the gradient of the gap in the manipulation."""
+        """Train the decoders on their batches, and compute the gradient of the gap with respect to the manipulation."""
         state, n_batches = self.state, self.settings.decoder_batches
         first = (n_batches + 1) * state.step
         for number in range(first, first + n_batches):
@@ -235,15 +236,15 @@ class AttackTask(AbstractTask[AttackSettings]):
 
 
 NUMBERS = ("entangled", "disentangled", "gap", "change")
-"""Numbers that are logged: both losses, the first minus the second, and the mean change of a value."""
+"""Numbers in the log: both losses, the first minus the second, and the mean change of a value."""
 
 
 def first_state(manipulation: nn.Module, sides: Sides, settings: AttackSettings) -> TrainState:
-    """All that changes during an attack, before its first step.
+    """Return the training state of an attack before its first step.
 
-    :param manipulation: with the weights it begins with.
-    :param sides: with copies of the decoders.
-    :param settings: of the attack.
+    :param manipulation: the manipulation with its initial weights.
+    :param sides: models of both sides, with copies of the decoders.
+    :param settings: settings of the attack.
     """
     decoders = nn.ModuleDict({"entangled": sides.entangled, "disentangled": sides.disentangled})
 
@@ -262,16 +263,16 @@ def first_state(manipulation: nn.Module, sides: Sides, settings: AttackSettings)
 def work_of_batch(
     manipulation: nn.Module, sides: Sides, data: AbstractDataset, settings: AttackSettings
 ) -> int:
-    """Multiply-adds in the forward pass of one batch of the decoders; nothing is changed by it.
+    """Return the multiply-adds in the forward pass of one batch of the decoders, without changing any state.
 
-    The encoders of both sides see the observations, the manipulation their factors, and the decoders every draw of the
-    latents. The number of threads follows from it, as it does for a training
+    The encoders of both sides process the observations, the manipulation their factors, and the decoders every draw of
+    the latents. The number of threads is derived from this count, as for training
     (:func:`polariscope.training.threads.threads_for`).
 
-    :param manipulation: what is trained.
-    :param sides: against these.
+    :param manipulation: the network of the manipulation.
+    :param sides: models of both sides.
     :param data: the original data.
-    :param settings: observations in a batch, and draws for each.
+    :param settings: settings of the attack, with the batch size and the number of draws.
     """
     feed = AttackFeed(data, sides, settings)
     indices = DataOrder(np.arange(len(data)), settings.batch_size, settings.seed).batch(0)
@@ -288,9 +289,9 @@ def work_of_batch(
 
 
 def in_words(line: dict[str, Any]) -> str:
-    """A line of the log in one breath.
+    """Return a line of the log as text.
 
-    :param line: what :meth:`AttackTask.line` returned.
+    :param line: the result of :meth:`AttackTask.line`.
 
     >>> in_words({"step": 10, "entangled": 31.42, "disentangled": 30.0, "gap": 1.42, "change": 0.02})
     'entangled 31.42 · disentangled 30.00 · gap +1.42 · mean change 0.020'
@@ -302,11 +303,11 @@ def in_words(line: dict[str, Any]) -> str:
 def _backward(loss: Float[Tensor, ""], parameters: list[nn.Parameter]) -> None:
     for parameter in parameters:
         parameter.grad = None
-    # Restricted to the weights of one player: the other must not be trained by this loss.
+    # Restricted to the weights of one player, because this loss must not train the other player.
     loss.backward(inputs=parameters)
 
 
 def _evaluating(sides: Sides) -> AbstractContextManager[None]:
-    """Encoders, and decoders too, are in evaluation mode: rows of a batch do not depend on each other."""
+    """Put encoders and decoders into evaluation mode, so rows of a batch do not depend on each other."""
     every = nn.ModuleList([*sides.both, *(model for side in sides.both for model in side.models)])
     return evaluating(every)

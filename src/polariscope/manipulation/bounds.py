@@ -1,4 +1,4 @@
-"""How far an observation may move: never by more than ε, and never out of [0, 1] if it was there."""
+"""Bounds on the change of an observation: at most ε, and within [0, 1] for values in that range."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from torch.nn import functional
 LEVELS = 255
 """Largest value of a byte."""
 SLACK = 1e-5
-"""In bytes: 255 times a float32 of n / 255 is off by less than this."""
+"""Rounding tolerance in units of one byte: 255 times a float32 of n / 255 is off by less than this."""
 
 
 def moved(
     x: Float[Tensor, "sample *shape"], m: Float[Tensor, "sample *shape"], epsilon: float, *, reflects: bool
 ) -> Float[Tensor, "sample *shape"]:
-    r"""Manipulated observations, differentiable in the manipulation.
+    r"""Return manipulated observations, differentiable with respect to the manipulation.
 
     .. math:: x' = r(x + \varepsilon m), \qquad r(y) = y - 2\,\mathrm{ReLU}(y - 1) + 2\,\mathrm{ReLU}(-y)
 
-    r reflects at 0 and 1. It brings no two points further apart and leaves [0, 1] as it is, therefore |x' − x| ≤ ε
-    for |m| ≤ 1. zietlow2022 §4.3.1 prints r with x in the place of x + εm.
+    r reflects at 0 and 1. It never increases the distance between two points and leaves [0, 1] unchanged, therefore |x'
+    − x| ≤ ε for |m| ≤ 1. zietlow2022 §4.3.1 prints r with x instead of x + εm.
 
     :param x: observations.
     :param m: the manipulation, in [−1, 1].
     :param epsilon: largest change ε of a value.
-    :param reflects: whether values lie in [0, 1] and have to stay there.
+    :param reflects: If True, values lie in [0, 1] and must stay there.
     """
     y = x + epsilon * m
     return y - 2 * functional.relu(y - 1) + 2 * functional.relu(-y) if reflects else y
@@ -39,12 +39,12 @@ def moved_values(
     *,
     reflects: bool,
 ) -> Float[np.ndarray, "sample *shape"]:
-    """The same of arrays.
+    """Return manipulated observations as arrays; see :func:`moved`.
 
     :param x: observations.
     :param m: the manipulation, in [−1, 1].
     :param epsilon: largest change ε of a value.
-    :param reflects: whether values lie in [0, 1] and have to stay there.
+    :param reflects: If True, values lie in [0, 1] and must stay there.
 
     >>> moved_values(np.array([0.0, 0.5, 1.0]), np.array([-1.0, 1.0, 0.5]), 0.25, reflects=True).tolist()
     [0.25, 0.75, 0.875]
@@ -56,7 +56,7 @@ def moved_values(
 def moved_bytes(
     x: Float[np.ndarray, "sample *shape"], m: Float[np.ndarray, "sample *shape"], epsilon: float
 ) -> UInt8[np.ndarray, "sample *shape"]:
-    """The same as bytes: the nearest, or the next one towards x where the nearest is further away than ε.
+    """Return manipulated images as bytes: the nearest byte, or the next one towards x if the nearest is further than ε.
 
     :param x: images in [0, 1].
     :param m: the manipulation, in [−1, 1].

@@ -1,4 +1,4 @@
-"""Train a manipulation of data, or resume one: the public face of the attack."""
+"""``polariscope.manipulate``: train or resume a manipulation of data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from polariscope.training.threads import check_threads, using_threads
 from polariscope.training.train import choose_device
 
 Runs = Sequence[str | Path | Run]
-"""Runs, or folders of runs."""
+"""Runs, or run folders."""
 
 
 def manipulate(
@@ -59,35 +59,36 @@ def manipulate(
     progress: bool | Listener = False,
     **settings: OptionValue,
 ) -> Manipulation:
-    """Change data by at most ε, to make entangled codes describe them better than disentangled ones do.
+    """Change data by at most ε, such that entangled codes describe them better than disentangled codes.
 
-    From runs that were trained alike on the same data, the ones with the lowest and the highest score are taken. Their
-    encoders stay as they are and see the original data. Copies of their decoders learn to reconstruct the manipulated
-    data, and a network m(w) learns to make that easy from entangled codes and hard from disentangled ones; see
-    :class:`polariscope.manipulation.attack.AttackTask`. All that m sees of an observation are its factors, and
-    of these one number.
+    Among runs with the same settings and data, those with the lowest and the highest score are selected. Their encoders
+    are frozen and process the original data. Copies of their decoders are trained to reconstruct the manipulated data,
+    and a network m(w) is trained to make that easy from entangled codes and hard from disentangled ones; see
+    :class:`polariscope.manipulation.attack.AttackTask`. The input of m are the factors of an observation, reduced to a
+    single number.
 
-    The folder then stands for the data: ``load_dataset(…, variants=["manipulated:FOLDER"])`` or ``--variant
-    manipulated:FOLDER``. Called again with the same ``out``, a finished manipulation is opened, an unfinished one
-    resumed bit for bit, a longer one (more ``steps``) continued, and one with other settings refused. An unfinished one
-    of version 0.2.0 is refused. The runs must still be there.
+    The folder can then be used as a variant of the data: ``load_dataset(…, variants=["manipulated:FOLDER"])`` or
+    ``--variant manipulated:FOLDER``. If the function is called again with the same ``out``, a finished manipulation is
+    opened, an unfinished one is resumed bit for bit, and one with more ``steps`` is trained further; other settings are
+    refused. An unfinished manipulation of version 0.2.0 is refused. Resuming requires the runs.
 
     Reference: zietlow2022 ch. 4 (β-VAEs with as many latents as factors; one pair for dSprites, ``ensemble=4`` for
     Shapes3D).
 
-    :param runs: (default none) finished runs to choose from, or their folders.
+    :param runs: (default none) finished runs to select from, or their folders.
     :param out: (default "manipulated") folder of the manipulation.
-    :param metric: (default "mig") by which they are ranked, a member of ``polariscope.metrics``, ``udr`` included.
-    :param ensemble: (default 1) how many models on each side; their losses are averaged.
-    :param entangled: (default none: chosen by score) the runs whose codes shall become better.
-    :param disentangled: (default none: chosen by score) the runs whose codes shall become worse.
-    :param n_samples: (default 10,000) observations that are encoded to rank the runs.
-    :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" takes a GPU if there is one.
-    :param threads: (default: by the work in a step and the cores; a resumed one keeps its own) threads to compute with.
+    :param metric: (default "mig") metric for ranking the runs, a member of ``polariscope.metrics``, including ``udr``.
+    :param ensemble: (default 1) number of models on each side; their losses are averaged.
+    :param entangled: (default none: selected by score) runs whose loss is decreased.
+    :param disentangled: (default none: selected by score) runs whose loss is increased.
+    :param n_samples: (default 10,000) number of observations that are encoded to rank the runs.
+    :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" uses a GPU if there is one.
+    :param threads: (default: chosen from the work per step and the number of cores; a resumed manipulation keeps its
+        number) number of threads.
     :param progress: (default False) True for a live line, or a function called after every step.
     :param settings: ``epsilon``, ``steps``, ``batch_size``, ``decoder_batches``, ``draws``, ``learning_rate``,
-        ``seed``, ``log_every`` and ``checkpoint_every``, as
-        :class:`~polariscope.manipulation.manipulation_settings.AttackSettings` has them.
+        ``seed``, ``log_every`` and ``checkpoint_every``; see
+        :class:`~polariscope.manipulation.manipulation_settings.AttackSettings`.
     """
     attack_settings = AttackSettings(**check_options("manipulate", AttackSettings, settings))
     if isinstance(ensemble, bool) or not isinstance(ensemble, int) or ensemble < 1:
@@ -107,10 +108,10 @@ def manipulate(
         if folder.is_begun and folder.kind != MANIPULATION:
             raise InputError("out", "be a new folder or an earlier manipulation", got=f"the run {out}")
         if not folder.is_finished_for(attack_settings.steps):
-            refuse_unresumable(folder)  # before its settings are compared, which would advise to resume it
+            refuse_unresumable(folder)  # before comparing settings, whose error would suggest to resume it
         folder.check(job.describe(str(torch_device), {"threads": 1}))  # before anything is written
         if open_finished(folder, attack_settings.steps, Tabulated.read) is None:
-            with using_threads(1):  # the weights it begins with are the same, however many threads follow
+            with using_threads(1):  # so the initial weights do not depend on the number of threads
                 players = job.players(torch_device)
             used = threads_of(folder, threads, lambda: choose_threads(job, players))
             folder.begin(job.describe(str(torch_device), used))
@@ -126,10 +127,10 @@ def _opened(runs: Runs) -> list[Run]:
 
 
 def choose_threads(job: Attack, players: Players) -> int:
-    """Return the number of threads that the fixed rule of trainings gives an attack on this machine.
+    """Return the number of threads for an attack on this machine, by the rule that training uses.
 
     :param job: the attack.
-    :param players: its networks.
+    :param players: networks of the attack.
     """
     return threads_by_rule(
         lambda: work_of_batch(players.manipulation, players.sides, job.choice.data, job.settings)
@@ -138,7 +139,7 @@ def choose_threads(job: Attack, players: Players) -> int:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Players:
-    """The networks of an attack, on the device where they are trained."""
+    """The networks of an attack, on the device on which they are trained."""
 
     manipulation: ManipulationNet
     sides: Sides
@@ -146,24 +147,24 @@ class Players:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Attack:
-    """An attack, checked and ready: nothing has been written yet."""
+    """An attack after checking; nothing has been written yet."""
 
     choice: Choice
     settings: AttackSettings
 
     @property
     def architecture(self) -> Architecture:
-        """Of the manipulation: it is drawn by the decoder of the first disentangled model's kind."""
+        """Architecture of the manipulation; its decoder is that of the first disentangled model's net."""
         return Architecture.of(self.choice.data, self._net(), self.settings.epsilon)
 
     def _net(self) -> AbstractNet:
         return self.choice.disentangled[0].run.model().blueprint.net
 
     def describe(self, device: str, threads: Mapping[str, object]) -> dict[str, Any]:
-        """The settings of the folder.
+        """Return the settings that are stored in the folder.
 
-        :param device: where it is trained.
-        :param threads: what is recorded of the number of threads, outside the hash.
+        :param device: device of the training.
+        :param threads: record of the number of threads, which is not part of the hash.
         """
         data = self.choice.data
         record: dict[str, Any] = {
@@ -193,9 +194,9 @@ class Attack:
         return record
 
     def players(self, device: torch.device) -> Players:
-        """The manipulation before its first step, and the models of both sides.
+        """Return the manipulation before its first step, and the models of both sides.
 
-        :param device: where they are trained.
+        :param device: device of the training.
         """
         sides = Sides(
             *(
@@ -210,11 +211,11 @@ class Attack:
     def train(
         self, players: Players, folder: RunFolder, device: torch.device, progress: bool | Listener
     ) -> None:
-        """Train the manipulation, from where it stopped, and leave its table.
+        """Train or resume the manipulation, and write its table.
 
-        :param players: what :meth:`players` gave.
-        :param folder: where it is written.
-        :param device: where it is trained.
+        :param players: the result of :meth:`players`.
+        :param folder: folder of the manipulation.
+        :param device: device of the training.
         :param progress: True for a live line, or a function called after every step.
         """
         if device.type == "cpu":

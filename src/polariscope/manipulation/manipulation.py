@@ -1,4 +1,4 @@
-"""A finished manipulation, opened: what it was made with, how the gap went, and what it does to data."""
+"""A finished manipulation: its settings, the log of the gap, and its effect on data."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Manipulation:
 
     folder: Path
     table: Tabulated
-    """What it does to observations."""
+    """Table that maps factors to changes of observations."""
     settings: dict[str, Any]
-    """What it was asked for, and which runs were chosen."""
+    """Settings of the attack, and the selected runs."""
     log: tuple[dict[str, Any], ...]
     """Losses of both sides and their gap, in nats per observation, averaged over the steps of each line; the first line
-    is of the original data, with the decoders as they were given."""
+    is for the original data, with the initial decoders."""
 
     @property
     def key(self) -> str:
@@ -44,28 +44,28 @@ class Manipulation:
 
     @property
     def variant(self) -> dict[str, str]:
-        """The variant of data that it stands for."""
+        """Variant of the data that applies this manipulation."""
         return {"name": "manipulated", "folder": str(self.folder)}
 
     @property
     def gap(self) -> Float[np.ndarray, "line 2"]:
-        """Steps, and loss of the entangled minus that of the disentangled side: the attack makes it smaller."""
+        """Steps, and loss of the entangled minus that of the disentangled side; the attack decreases it."""
         return np.array([[line["step"], line["gap"]] for line in self.log], dtype=np.float64)
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return the log as a table, indexed by step: losses of both sides and their gap."""
+        """Return the log as a pandas frame indexed by step: losses of both sides and their gap."""
         import pandas
 
         return pandas.DataFrame(list(self.log)).set_index("step")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the folder, the hash, the settings and the log, as JSON; what it does to data is in its folder."""
+        """Return the folder, the hash, the settings and the log as plain values; the table itself is in the folder."""
         return to_plain(
             {"folder": str(self.folder), "key": self.key, "settings": self.settings, "log": self.log}
         )
 
     def in_words(self) -> list[str]:
-        """What was done, in a few sentences."""
+        """Return a summary in a few sentences."""
         choice = self.settings["choice"]
         sides = [
             f"{side.capitalize()}: "
@@ -90,47 +90,47 @@ class Manipulation:
 
 
 def open_manipulation(folder: str | Path) -> Manipulation:
-    """The finished manipulation in a folder, checked.
+    """Open and check the finished manipulation in a folder.
 
-    :param folder: where it is.
+    :param folder: folder of the manipulation.
     """
     opened, table = read_manipulation(folder)
     return Manipulation(Path(folder), table, opened.settings, tuple(opened.read_log()))
 
 
 def read_manipulation(folder: str | Path) -> tuple[RunFolder, Tabulated]:
-    """The same without its log, which is not needed to manipulate data.
+    """Open a finished manipulation without its log, which is not required to manipulate data.
 
-    :param folder: where it is.
+    :param folder: folder of the manipulation.
     """
     opened = RunFolder(folder)
     if not is_run(folder) or opened.kind != MANIPULATION:
         raise InputError(
             "folder",
-            "hold a manipulation",
+            "contain a manipulation",
             got=str(folder),
             remedy=("make one with ", Call("manipulate", "runs", out=str(folder))),
         )
     if not opened.is_finished:
-        opened.model_header()  # names a file that is there and damaged
+        opened.model_header()  # an existing but damaged file is reported first
         refuse_unresumable(opened)
         raise InputError(
             problem=f"the manipulation in {folder} is not finished",
-            remedy="give the same command again to resume it",
+            remedy="run the same command again to resume it",
         )
     return opened, Tabulated.read(opened.model_file)
 
 
 OTHER_LOOP = "0.2."
-"""Begins the versions whose attacks had a loop of their own: their checkpoints lack sums that this loop averages."""
+"""Prefix of the versions whose attacks had a separate loop: their checkpoints lack sums that this loop averages."""
 
 
 def refuse_unresumable(folder: RunFolder) -> None:
-    """Refuse to resume an attack that version 0.2.0 began and left with a checkpoint.
+    """Refuse to resume an attack that version 0.2.0 started and left with a checkpoint.
 
-    A finished manipulation of 0.2.0 is opened as any other, but it cannot be made longer.
+    A finished manipulation of 0.2.0 is opened like any other, but it cannot be trained further.
 
-    :param folder: of a manipulation that lacks steps, or of nothing yet.
+    :param folder: folder of an unfinished manipulation, or a new folder.
     """
     if not folder.is_begun or not folder.checkpoints.steps:
         return
@@ -139,8 +139,8 @@ def refuse_unresumable(folder: RunFolder) -> None:
         step, steps = folder.checkpoints.steps[-1], folder.settings["training"]["steps"]
         raise InputError(
             problem=(
-                f"{folder.path} holds a manipulation that version {version} of polariscope began, with a checkpoint "
-                f"at step {step:,} of {steps:,}, which this version cannot resume"
+                f"{folder.path} contains a manipulation that version {version} of polariscope started, with a "
+                f"checkpoint at step {step:,} of {steps:,}, which this version cannot resume"
             ),
-            remedy="choose another folder, or delete this one and make the manipulation again",
+            remedy="choose another folder, or delete this one and train the manipulation again",
         )

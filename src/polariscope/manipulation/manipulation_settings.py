@@ -1,4 +1,4 @@
-"""How a manipulation is trained."""
+"""Training settings of a manipulation."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from polariscope.manipulation.bounds import LEVELS
 @checked
 @dataclasses.dataclass(frozen=True)
 class AttackSettings:
-    """Strength, length and record of an attack; defaults as in zietlow2022 §4.3.1 where it says them."""
+    """Strength, length and logging of an attack; defaults are those of zietlow2022 §4.3.1 if it states them."""
 
     epsilon: Annotated[float, Gt(0), Advice("0.1 is published for dSprites, 0.175 for Shapes3D")] = 0.1
-    """Largest change ε of a value; in the units that the models see."""
+    """Largest change ε of a value, in the units of the models' input."""
     steps: Annotated[int, Ge(1)] = 3000
-    """Steps of the manipulation. How many the published one had is not known."""
+    """Number of steps of the manipulation. The published number is unknown."""
     batch_size: Annotated[int, Ge(1)] = 64
-    """Observations in a batch."""
+    """Number of observations in a batch."""
     decoder_batches: Annotated[int, Ge(1)] = 3
-    """Batches that the decoders are trained on before each step of the manipulation."""
+    """Number of batches that the decoders are trained on before each step of the manipulation."""
     draws: Annotated[int, Ge(1)] = 5
-    """Draws of the latents for each observation."""
+    """Number of draws of the latents for each observation."""
     learning_rate: Annotated[float, Gt(0)] = 1e-4
     """Step size of the optimiser, Adam with β₁ = 0.9, β₂ = 0.999 and ε = 1e-7, for the manipulation and decoders."""
     seed: int = 0
@@ -39,9 +39,9 @@ class AttackSettings:
     """Steps between two checkpoints; a killed attack loses at most this many."""
 
     def check(self, data: AbstractDataset) -> None:
-        """Refuse an ε that makes no sense for these data.
+        """Refuse an invalid ε for these data.
 
-        :param data: what is manipulated.
+        :param data: the data to manipulate.
         """
         if data.is_unit_interval and self.epsilon > 1:
             raise InputError("epsilon", "be at most 1 for values in [0, 1]", got=f"{self.epsilon:g}")
@@ -54,11 +54,11 @@ class AttackSettings:
             )
 
     def describe(self) -> dict[str, Any]:
-        """All settings by name."""
+        """Return all settings by name."""
         return dataclasses.asdict(self)
 
     def identity(self) -> dict[str, object]:
-        """What must be the same for an attack to be resumed; it may become longer."""
+        """Return the settings that must be equal to resume an attack; the number of steps can increase."""
         return {
             name: value
             for name, value in self.describe().items()

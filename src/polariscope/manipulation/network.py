@@ -1,4 +1,4 @@
-"""The manipulation m_ψ: from an observation's factors, through one number, to a change of each of its values."""
+"""The manipulation m_ψ: a network from an observation's factors, through a single number, to changes of its values."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ from polariscope.models.nets.mlp import dense_layers
 logger = logging.getLogger("polariscope")
 
 N_SCALING_DRAWS, DRAWING_DEVIATION, MAX_KINK = 64, 0.5, 2.0
-"""Draws of the factors by which fresh weights are scaled, the deviation that a drawing then has before its tanh, and
-between which numbers ± the layer that reads the number has its kinks."""
+"""Number of draws of the factors for scaling initial weights, the standard deviation of the output before its tanh
+after scaling, and the bound ± of the kinks in the layer that follows the bottleneck."""
 ROWS_PER_PART = 4096
-"""Observations whose factors are read together."""
+"""Number of observations whose factors are read together."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """Everything needed to build a manipulation; its weights are separate."""
+    """Everything required to build a manipulation; its weights are separate."""
 
     net: AbstractNet
-    """Whose decoder draws the change."""
+    """Net whose decoder produces the change."""
     shape: tuple[int, ...]
-    """Of one observation."""
+    """Shape of one observation."""
     factor_names: tuple[str, ...]
     low: tuple[float, ...]
-    """Least value of each factor, which the network sees as −1."""
+    """Smallest value of each factor, which is mapped to −1."""
     high: tuple[float, ...]
-    """Largest value of each factor, which the network sees as 1."""
+    """Largest value of each factor, which is mapped to 1."""
     epsilon: float
     """Largest change of a value."""
     reflects: bool
-    """Whether values lie in [0, 1] and are reflected into it."""
+    """If True, values lie in [0, 1] and are reflected into it."""
     widths: tuple[int, ...] = (256,)
-    """Of the hidden layers between the factors and the one number."""
+    """Widths of the hidden layers between the factors and the single number."""
 
     @classmethod
     def of(cls, data: AbstractDataset, drawn_by: AbstractNet, epsilon: float) -> Architecture:
-        """The one for a dataset.
+        """Return the architecture for a dataset.
 
-        :param data: what is manipulated.
-        :param drawn_by: the network whose decoder draws the change.
+        :param data: the data to manipulate.
+        :param drawn_by: the net whose decoder produces the change.
         :param epsilon: largest change of a value.
         """
         parts = [data.factors(rows).astype(np.float64) for rows in rows_of(data)]
@@ -73,14 +73,14 @@ class Architecture:
         )
 
     def describe(self) -> dict[str, Any]:
-        """JSON record; :meth:`from_record` is its inverse."""
+        """Return a JSON record; :meth:`from_record` is its inverse."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         lists = {name: list(value) for name, value in record.items() if isinstance(value, tuple)}
         return {**record, **lists, "net": describe_concept(net, self.net)}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Architecture:
-        """What :meth:`describe` made.
+        """Build the architecture from a record of :meth:`describe`.
 
         :param record: the JSON record.
         """
@@ -88,9 +88,9 @@ class Architecture:
         return cls(**{**record, **tuples, "net": rebuild(net, record["net"])})
 
     def build(self, seed: int) -> ManipulationNet:
-        """A network with fresh weights.
+        """Build a network with initial weights.
 
-        :param seed: where they are drawn from.
+        :param seed: seed of the weights.
         """
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
             made = ManipulationNet(self)
@@ -101,16 +101,16 @@ class Architecture:
 
 
 class ManipulationNet(nn.Module):
-    r"""m_ψ: factors w to a change in [−1, 1] of each value.
+    r"""The network m_ψ from factors w to a change in [−1, 1] of each value.
 
     .. math:: b(w) = A_2\, \mathrm{ReLU}(A_1 \tilde w), \qquad m(w) = \tanh(\mathrm{dec}(b(w)))
 
-    with the factors w̃ brought to [−1, 1], one number b for each observation, and the decoder of a model with one
-    latent. All that the change can depend on is in b: images with equal b get equal m.
+    with the factors w̃ scaled to [−1, 1], a single number b for each observation, and the decoder of a model with one
+    latent. The change depends on the factors only through b: images with equal b get equal m.
 
-    Reference: zietlow2022 §4.3.1, the decoder of ``conv`` whose input layers were extended by one with a single neuron.
-    Where that is put, the layer of 256 before it, that it has no activation, the tanh, and how the weights begin are
-    not in the source.
+    Reference: zietlow2022 §4.3.1, the decoder of ``conv`` with an additional input layer of a single neuron. The source
+    does not specify the position of that layer, the layer of 256 before it, its lack of an activation, the tanh, or the
+    initial weights.
 
     :param architecture: sizes and ranges.
     """
@@ -123,7 +123,7 @@ class ManipulationNet(nn.Module):
         self.architecture = architecture
         low, high = (torch.tensor(ends) for ends in (architecture.low, architecture.high))
         self.register_buffer("low", low, persistent=False)
-        # A factor that never varies is seen as −1.
+        # A factor that never varies is mapped to −1.
         self.register_buffer("span", torch.where(high > low, high - low, 1.0), persistent=False)
         n_factors, widths = len(architecture.factor_names), architecture.widths
         layers = dense_layers(n_factors, widths, "relu")
@@ -131,14 +131,14 @@ class ManipulationNet(nn.Module):
         self.draw = architecture.net.decoder(1, architecture.shape, 1)
 
     def bottleneck(self, factors: Float[Tensor, "sample factor"]) -> Float[Tensor, "sample 1"]:
-        """The one number b(w) of each observation.
+        """Return the single number b(w) of each observation.
 
         :param factors: factor values.
         """
         return self.squeeze(2 * (factors - self.low) / self.span - 1)
 
     def render(self, number: Float[Tensor, "sample 1"]) -> Float[Tensor, "sample *shape"]:
-        """The change that belongs to a number.
+        """Return the change for each number.
 
         :param number: b of each observation.
         """
@@ -149,14 +149,14 @@ class ManipulationNet(nn.Module):
 
     @torch.no_grad()
     def scale_up(self, random: torch.Generator) -> None:
-        """Scale fresh weights: the number has mean 0 and deviation 1 over uniform factors, the drawing ½ before tanh.
+        """Scale initial weights: over uniform factors, b has mean 0 and deviation 1, and the output ½ before the tanh.
 
-        The layer that reads the number gets its kinks all over the number's range.
+        The kinks of the layer after the bottleneck are spread over the range of b.
 
-        Without it a drawing begins at some 1e-4, and its rectifiers die before they have learned anything: an attack
-        on sprites with Glorot's weights drew the same constant for all images after 200 steps.
+        Without this scaling the output starts at about 1e-4, and the rectifiers die before they have learned anything:
+        an attack on sprites with Glorot's weights produced the same constant for all images after 200 steps.
 
-        :param random: where the factors are drawn from.
+        :param random: random generator of the factors.
         """
         last = self.squeeze[-1]
         assert isinstance(last, nn.Linear)
@@ -184,12 +184,12 @@ class ManipulationNet(nn.Module):
     def save(
         self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: Recordable
     ) -> None:
-        """Write a safetensors file.
+        """Write the network to a safetensors file.
 
-        :param path: the file.
-        :param step: (default None) how long it was trained.
-        :param guard: (default None) called right before the file gets its name.
-        :param about: further entries of the file's header, values of JSON.
+        :param path: path of the file.
+        :param step: (default None) number of training steps.
+        :param guard: (default None) called just before the file is renamed to its final name.
+        :param about: further entries of the file's header, as JSON values.
         """
         write(Path(path), self.architecture, self.state_dict(), step, guard, about)
 
@@ -202,21 +202,21 @@ def write(
     guard: files.Guard | None,
     about: Mapping[str, Recordable],
 ) -> None:
-    """Write a manipulation's file.
+    """Write the file of a manipulation.
 
-    :param path: where it goes.
+    :param path: path of the file.
     :param architecture: sizes and ranges, for its header.
-    :param tensors: weights by name, and what was made of them.
-    :param step: how long it was trained.
-    :param guard: called right before the file gets its name.
-    :param about: further entries of its header.
+    :param tensors: weights by name, and the table.
+    :param step: number of training steps.
+    :param guard: called just before the file is renamed to its final name.
+    :param about: further entries of the file's header.
     """
     header = {"blueprint": architecture.describe(), "step": step, "polariscope": __version__, **about}
     files.write_tensors(path, tensors, header, guard)
 
 
 def rows_of(data: AbstractDataset) -> Sequence[Int[np.ndarray, " sample"]]:
-    """All indices of a dataset, in parts.
+    """Return all indices of a dataset, in parts.
 
     :param data: the dataset.
     """
@@ -224,21 +224,21 @@ def rows_of(data: AbstractDataset) -> Sequence[Int[np.ndarray, " sample"]]:
 
 
 TABULATED = ("table", "ends")
-"""What a file has beside the weights of the network."""
+"""Tensors that a file contains besides the weights of the network."""
 MIN_KNOTS, MAX_KNOTS = 65, 1025
-"""Knots of a table, at first and at most."""
+"""Initial and maximum number of knots of a table."""
 MAX_TABLE_ERROR = 0.005
 """Maximum distance between a table and the network, in units of ε: an eighth of a byte at ε = 0.1."""
 
 
 class Tabulated:
-    """A finished manipulation as a function of its one number, in a table.
+    """A finished manipulation as a tabulated function of its single number.
 
-    Between the knots it is linear. A table is fast, and an observation is the same in any batch and on any machine,
-    which convolutions do not promise.
+    Between the knots it is linear. A table is fast, and an observation is the same in every batch and on every machine,
+    which convolutions do not guarantee.
 
     :param architecture: sizes and ranges.
-    :param tensors: weights of the network by name, the ``table`` and the ``ends`` of the number's range.
+    :param tensors: weights of the network by name, the ``table`` and the ``ends`` of the range of b.
     """
 
     def __init__(self, architecture: Architecture, tensors: dict[str, Tensor]) -> None:
@@ -255,11 +255,12 @@ class Tabulated:
 
     @classmethod
     def of(cls, manipulation: ManipulationNet, data: AbstractDataset) -> Tabulated:
-        """The table of a network, as fine as it takes to be within 0.005 ε of it, with at most 1,025 knots.
+        """Tabulate a network to within 0.005 ε, with at most 1,025 knots.
 
         :param manipulation: the network.
-        :param data: whose factors say which numbers there are.
+        :param data: data whose factors determine the range of b.
         """
+        # On the CPU in double precision, so the table does not depend on the device of the training.
         exact = copy.deepcopy(manipulation).cpu().double()
         empty = {"table": torch.zeros(2, 1), "ends": torch.tensor([0.0, 1.0])}
         weights = {name: tensor.detach().cpu().clone() for name, tensor in manipulation.state_dict().items()}
@@ -278,14 +279,14 @@ class Tabulated:
             drawn = np.insert(drawn, np.arange(1, n_knots), between, axis=0)  # midpoints become knots
         if error > MAX_TABLE_ERROR:
             logger.warning(
-                "The manipulation changes so fast with its one number that a table of %d knots is up to %.3g ε away "
-                "from the network; the data are those of the table.",
+                "The manipulation changes so fast with its single number that a table of %d knots differs by up to "
+                "%.3g ε from the network; the table determines the data.",
                 n_knots,
                 error,
             )
         if float(np.ptp(drawn, axis=0).max()) < MAX_TABLE_ERROR:
             logger.warning(
-                "The manipulation is the same for all observations: the attack found nothing to do, or its network "
+                "The manipulation is the same for all observations: the attack had no effect, or its network "
                 "died. Try another seed or a lower learning rate."
             )
         table = torch.from_numpy(drawn.astype(np.float32))
@@ -294,9 +295,9 @@ class Tabulated:
 
     @classmethod
     def read(cls, file: Path) -> Tabulated:
-        """What :meth:`save` wrote; loading never runs code from the file.
+        """Read the file that :meth:`save` wrote; loading never runs code from the file.
 
-        :param file: the file.
+        :param file: path of the file.
         """
         tensors, header = files.read_tensors(file)
         return cls(Architecture.from_record(header["blueprint"]), tensors)
@@ -309,23 +310,23 @@ class Tabulated:
     def save(
         self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: Recordable
     ) -> None:
-        """Write a safetensors file.
+        """Write the table and the network to a safetensors file.
 
-        :param path: the file.
-        :param step: (default None) how long it was trained.
-        :param guard: (default None) called right before the file gets its name.
-        :param about: further entries of the file's header, values of JSON.
+        :param path: path of the file.
+        :param step: (default None) number of training steps.
+        :param guard: (default None) called just before the file is renamed to its final name.
+        :param about: further entries of the file's header, as JSON values.
         """
         write(Path(path), self.architecture, self.tensors, step, guard, about)
 
     def network(self) -> ManipulationNet:
-        """The network that the table was made of."""
+        """Return the network that was tabulated."""
         made = self.architecture.build(seed=0)
         made.load_state_dict({n: t for n, t in self.tensors.items() if n not in TABULATED})
         return made.eval()
 
     def bottleneck(self, factors: Shaped[np.ndarray, "sample factor"]) -> Float[np.ndarray, " sample"]:
-        """The one number of each observation, whatever batch it is in: sums are taken in a fixed order.
+        """Return the single number of each observation; sums have a fixed order, so it does not depend on the batch.
 
         :param factors: factor values.
         """
@@ -333,11 +334,12 @@ class Tabulated:
         features = 2 * (factors - low) / np.where(high > low, high - low, 1.0) - 1
         for number, (weight, bias) in enumerate(self.layers):
             features = np.maximum(features, 0) if number else features
+            # Not a matrix product, whose order of summation depends on the size of the batch.
             features = (features[:, None, :] * weight).sum(axis=-1) + bias
         return features[:, 0]
 
     def __call__(self, factors: Shaped[np.ndarray, "sample factor"]) -> Float[np.ndarray, "sample *shape"]:
-        """The manipulation m of observations, in [−1, 1]; a number beyond the table's ends is taken for the end.
+        """Return the manipulation m of observations, in [−1, 1]; a number beyond the table's range is clipped to it.
 
         :param factors: factor values.
         """
@@ -353,6 +355,6 @@ class Tabulated:
 def _drawn(
     manipulation: ManipulationNet, numbers: Float[np.ndarray, " knot"]
 ) -> Float[np.ndarray, "knot *shape"]:
-    """What the network draws of these numbers."""
+    """Return the output of the network for these numbers."""
     parts = torch.from_numpy(numbers)[:, None].split(64)
     return torch.cat([manipulation.render(part) for part in parts]).numpy()

@@ -1,4 +1,4 @@
-"""Which runs are the entangled and the disentangled ones, and what is refused."""
+"""Selection of the entangled and the disentangled runs, and checks on them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from polariscope.runs.run import Run
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidate:
-    """A run, and what is known of its model."""
+    """A run and the statistics of its model."""
 
     run: Run
     digest: str
     """Hash of the model."""
     score: float | None
-    """By which it was chosen; none: it was given."""
+    """Score by which the run was selected; None if the caller chose it."""
     order: Int[np.ndarray, " latent"]
-    """Its latents by increasing mean posterior variance: the first carries the most."""
+    """Latents in order of increasing mean posterior variance; the first carries the most information."""
     variance: Float[np.ndarray, " latent"]
     """Mean posterior variance of each latent."""
 
     def describe(self) -> dict[str, Any]:
-        """As JSON, without the folder of the run."""
+        """Return plain values for JSON, without the run folder."""
         return {
             "run": self.run.name,
             "digest": self.digest,
@@ -42,16 +42,16 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Choice:
-    """The runs of both sides, and by what they were chosen."""
+    """The runs of both sides, and the metric by which they were selected."""
 
     entangled: tuple[Candidate, ...]
     disentangled: tuple[Candidate, ...]
     data: AbstractDataset
     metric: str | None
-    """None: they were given."""
+    """Metric of the ranking; None if the caller chose the runs."""
 
     def describe(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return plain values for JSON."""
         return {
             "metric": self.metric,
             "entangled": [candidate.describe() for candidate in self.entangled],
@@ -69,22 +69,22 @@ def choose_runs(
     n_samples: int | None = Subset.n_samples,
     seed: int = 0,
 ) -> Choice:
-    """The runs with the lowest and the highest scores, or those given; what cannot be attacked is refused.
+    """Return the runs with the lowest and the highest scores, or the caller's; refuse runs that cannot be attacked.
 
-    :param runs: candidates, trained alike on the same data.
-    :param metric: (default "mig") a member of ``polariscope.metrics`` by which they are ranked, ``udr`` included.
-    :param ensemble: (default 1) how many runs on each side.
+    :param runs: candidates with the same settings and data.
+    :param metric: (default "mig") metric for ranking the runs, a member of ``polariscope.metrics``, including ``udr``.
+    :param ensemble: (default 1) number of runs on each side.
     :param entangled: (default none) the entangled runs, instead of ranking.
     :param disentangled: (default none) the disentangled runs.
-    :param n_samples: (default 10,000) observations that are encoded to score them.
-    :param seed: (default 0) seed of their choice.
+    :param n_samples: (default 10,000) number of observations that are encoded to score the runs.
+    :param seed: (default 0) seed for drawing the observations.
     """
     if bool(entangled) != bool(disentangled):
-        raise InputError("entangled and disentangled", "be given together, or not at all")
+        raise InputError("entangled and disentangled", "be used together, or not at all")
     if entangled and runs:
         raise InputError(
-            problem=("runs to choose from were given, and also ", Argument("entangled")),
-            remedy="give either runs to choose from, or both kinds",
+            problem=("runs to select from cannot be combined with ", Argument("entangled")),
+            remedy="use either runs to select from, or both kinds",
         )
     if not entangled and len(runs) < 2 * ensemble:
         raise InputError(
@@ -106,9 +106,9 @@ def choose_runs(
         if not low[-1][0] < high[-1][0]:
             raise InputError(
                 problem=(
-                    f"the runs do not differ in {metric}: {low[-1][0]:.4g} is the score of one on each side"
+                    f"the runs do not differ in {metric}: both sides contain a run with a score of {low[-1][0]:.4g}"
                 ),
-                remedy=("take other runs or another ", Argument("metric")),
+                remedy=("use other runs or another ", Argument("metric")),
             )
         sides = [[(runs[number], score) for score, number in side] for side in (low, high)]
         ranked_by = metric
@@ -117,12 +117,12 @@ def choose_runs(
 
 
 def scores_of(runs: Sequence[Run], metric: str, n_samples: int, seed: int) -> list[float]:
-    """The score of each run; of a metric where lower is better, its negative.
+    """Return the score of each run, negated if lower is better.
 
     :param runs: the runs.
     :param metric: a metric of codes and factors, or of models together.
-    :param n_samples: observations that are encoded.
-    :param seed: of their choice.
+    :param n_samples: number of observations that are encoded.
+    :param seed: seed for drawing the observations.
     """
     from polariscope.analysis.metrics import family as metrics
 
@@ -136,7 +136,7 @@ def scores_of(runs: Sequence[Run], metric: str, n_samples: int, seed: int) -> li
 
 
 def _candidate(run: Run, score: float | None, n_samples: int, seed: int) -> Candidate:
-    r"""A run with its latents in order, as non-linear principal components.
+    r"""Return a run with its latents in the order of non-linear principal components.
 
     .. math:: k^{(j)} = \arg\min_{l \notin \{k^{(0)}, …, k^{(j-1)}\}} \langle \sigma_l^2 \rangle
 
@@ -147,7 +147,7 @@ def _candidate(run: Run, score: float | None, n_samples: int, seed: int) -> Cand
 
 
 def _check(runs: Sequence[Run]) -> AbstractDataset:
-    """Refuse runs that cannot be set against each other; the data of all of them."""
+    """Refuse runs that cannot be attacked together, and return their data."""
     first = runs[0]
     for run in runs:
         if run.fingerprint != first.fingerprint:
@@ -161,8 +161,8 @@ def _check(runs: Sequence[Run]) -> AbstractDataset:
     data = first.data()
     if not data.factor_names:
         raise InputError(
-            problem=f"{data.name} has no known factors, from which a manipulation is drawn",
-            remedy="give it factors when you make it",
+            problem=f"{data.name} has no known factors, which are the input of a manipulation",
+            remedy="add factors when you create it",
         )
     seen: dict[str, Run] = {}
     for run in runs:

@@ -1,1 +1,1 @@
-"""Studies: many runs from one file, made by workers that may die at any moment, and one table of them."""
+"""Studies: many runs described by one file, trained by workers that can be killed at any time, and their table."""

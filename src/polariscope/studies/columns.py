@@ -1,4 +1,4 @@
-"""What the columns of a study's table are: in words, which way is better, and what to add to have them."""
+"""Columns of a study's table: label, direction of improvement, and the analysis to add if a column is missing."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ LOGGED = {
 }
 """Columns that every run has from its log."""
 ABBREVIATION = 3
-"""Letters at most."""
+"""Maximum number of letters of an abbreviation."""
 
 
 def column_of(name: str) -> Column:
-    """What a column is; one that nobody knows has its name as label.
+    """Return the description of a column; an unknown column is labelled with its name.
 
-    A metric's name of three letters or fewer is an abbreviation, and is written in capitals.
+    The name of a metric with three letters or fewer is an abbreviation, so it is written in capitals.
 
-    :param name: of the column.
+    :param name: name of the column.
 
     >>> column_of("dto").label, column_of("dto").higher_is_better, column_of("mig.sampled").label
     ('distance to orthogonality', False, 'MIG, sampled')
@@ -56,7 +56,7 @@ def column_of(name: str) -> Column:
 
 
 def metric_of(name: str) -> str | None:
-    """The metric behind a column, of those that look at factors; None for other columns.
+    """Return the metric behind a column if it compares codes with factors; None for other columns.
 
     >>> metric_of("dci:lasso"), metric_of("mig.sampled"), metric_of("mig.low"), metric_of("tc.sampled")
     ('dci', 'mig', None, None)
@@ -66,10 +66,10 @@ def metric_of(name: str) -> str | None:
 
 
 def bounds_of(name: str, numbers: DataFrame) -> tuple[float, float]:
-    """Return the least and largest possible value of a column; the number of latents bounds a count of them.
+    """Return the smallest and largest possible value of a column; a count of latents is bounded by their number.
 
-    :param name: of the column.
-    :param numbers: the rows that are averaged, with the counts of types that every run has.
+    :param name: name of the column.
+    :param numbers: rows that are averaged, with the counts of types that every run has.
     """
     # The ends of an interval have the bounds of the quantity.
     base = name.partition(".by_factor.")[0].removesuffix(".low").removesuffix(".high")
@@ -85,18 +85,18 @@ def bounds_of(name: str, numbers: DataFrame) -> tuple[float, float]:
 
 
 def metric_columns(table: Table) -> list[str]:
-    """The columns of a table that are metrics of disentanglement or probes.
+    """Return the columns of a table that are disentanglement metrics or probes.
 
-    :param table: of a study.
+    :param table: table of a study.
     """
     return [name for name in table.measured if metric_of(name) is not None]
 
 
 def need(table: Table, *names: str) -> None:
-    """Refuse a table whose finished models have no numbers in these columns; the message says what to add to the study.
+    """Refuse a table whose finished models have no numbers in these columns, and suggest what to add to the study.
 
-    :param table: of a study.
-    :param names: of columns.
+    :param table: table of a study.
+    :param names: names of columns.
     """
     measured = table.finished.measured
     missing = [name for name in names if name not in measured]
@@ -108,9 +108,9 @@ def need(table: Table, *names: str) -> None:
 
 
 def need_metric(table: Table, metric: str) -> str:
-    """Return the metric that was asked for, or the first that the table has.
+    """Return the requested metric, or the first metric of the table.
 
-    :param table: of a study.
+    :param table: table of a study.
     :param metric: a column, or "".
     """
     available = metric_columns(table.finished)
@@ -122,9 +122,9 @@ def need_metric(table: Table, metric: str) -> str:
 
 
 def remedy_for(*names: str) -> str:
-    """What to do so a study's table has some columns.
+    """Return instructions for adding columns to the table of a study.
 
-    :param names: of the columns.
+    :param names: names of the columns.
 
     >>> remedy_for("dto")
     'in the study file add [each.geometry], then run it again'
@@ -138,7 +138,7 @@ def remedy_for(*names: str) -> str:
 
 
 def _added_for(name: str) -> str | None:
-    """What to add to a study file; None for a column that no analysis gives."""
+    """Return the line to add to a study file; None for a column that no analysis computes."""
     if (metric := metric_of(name.partition(".by_")[0])) is not None:
         source = ' with source = "sampled"' if ".sampled" in name else ""
         return f"add {metric} to the metrics of [each.score]{source}"
@@ -149,14 +149,14 @@ def _added_for(name: str) -> str | None:
 
 
 def _other_for(name: str) -> str:
-    """What to do about a column that no analysis gives."""
+    """Return a hint for a column that no analysis computes."""
     if name.startswith("validation."):
-        return "it is logged by runs with a validation part, where validate_every is set"
-    return "it is logged by objectives that have this term" if name in LOGGED else "choose one that it has"
+        return "it is logged by runs that have validation data and set validate_every"
+    return "it is logged by objectives with this term" if name in LOGGED else "choose a column of the table"
 
 
 def _patterns() -> Iterator[tuple[str, str, Column]]:
-    """Where in a study file each analysis stands, a pattern of its columns, and what they are."""
+    """Yield the section of each analysis in a study file, a pattern of its columns, and their description."""
     for name in analyses:
         traits = analyses.traits(name)
         for pattern, column in traits["gives"].items():

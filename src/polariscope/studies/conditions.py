@@ -13,7 +13,7 @@ from polariscope.core.errors import InputError
 from polariscope.studies.analyses import Cell
 
 VARIANTS, ORIGINAL = "data.variants", "original"
-"""The setting that says how data were changed, and the name of data that were not."""
+"""The setting that lists the variants of the data, and the name for data without variants."""
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -48,27 +48,27 @@ class Condition:
         return cls(*match.groups())
 
     def holds(self, cell: Cell, value: str) -> bool:
-        """Return whether a cell meets it; a missing cell meets none.
+        """Return True if a cell meets the condition; a missing cell meets no condition.
 
-        :param cell: of the column.
-        :param value: the value that is meant: that of the condition, or what its name stands for.
+        :param cell: cell of the column.
+        :param value: value to compare with: that of the condition, or the value that its short name refers to.
         """
         return _holds(self.column, cell, OPERATORS[self.operator], value)
 
     def missing(self, is_missing: Any) -> Any:
-        """Return which cells meet it if data without variants are meant, whose cell is empty.
+        """Return which cells meet the condition when it refers to data without variants, whose cell is empty.
 
-        :param is_missing: which cells are empty.
+        :param is_missing: mask of the empty cells.
         """
         return OPERATORS[self.operator](is_missing, True)
 
 
 def value_among(values: Sequence[object], setting: str, name: object) -> object:
-    """Return the value of a setting that is meant by a name; see :meth:`polariscope.studies.table.Table.value_named`.
+    """Return the value of a setting that a name refers to; see :meth:`polariscope.studies.table.Table.value_named`.
 
-    :param values: those of the setting.
-    :param setting: one that varies.
-    :param name: what was asked for.
+    :param values: values of the setting.
+    :param setting: name of a setting that varies.
+    :param name: the value, or a short name of variants.
     """
     if setting != VARIANTS or any(is_same(value, name) for value in values):
         return name
@@ -78,23 +78,23 @@ def value_among(values: Sequence[object], setting: str, name: object) -> object:
     meant = [value for value in values if value is not None and re.fullmatch(pattern, str(value))]
     if len(meant) > 1:
         raise InputError(
-            problem=f"{name!r} stands for several values of {setting!r}: {', '.join(map(str, meant))}",
-            remedy="write the one that is meant in full",
+            problem=f"{name!r} matches several values of {setting!r}: {', '.join(map(str, meant))}",
+            remedy="write the value in full",
         )
     return meant[0] if meant else name
 
 
 def is_same(cell: object, value: object) -> bool:
-    """Return whether a cell has a value, which can be typed as text.
+    """Return True if a cell is equal to a value, which can be typed as text.
 
-    :param cell: of a table.
-    :param value: what was asked for.
+    :param cell: cell of a table.
+    :param value: the value to compare with.
     """
     return cell == value or str(cell) == str(value)
 
 
 def _holds(name: str, cell: Cell, compare: Callable[[Any, Any], bool], text: str) -> bool:
-    """Whether a cell and a text compare, as numbers where both are; yes and no are also called true and false."""
+    """Compare a cell with a text, as numbers if both are numbers; "yes" and "no" can be written as true and false."""
     if cell is None:
         return False
     if isinstance(cell, bool):
@@ -105,5 +105,5 @@ def _holds(name: str, cell: Cell, compare: Callable[[Any, Any], bool], text: str
         with contextlib.suppress(ValueError):
             return compare(cell, float(text))
         if compare not in (operator.eq, operator.ne):
-            raise InputError(f"what {name!r} is compared with", "be a number", got=f"{text!r}")
+            raise InputError(f"the value compared with {name!r}", "be a number", got=f"{text!r}")
     return compare(str(cell).lower(), text.lower())

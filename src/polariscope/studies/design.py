@@ -1,4 +1,4 @@
-"""The design of a study: which runs, what is measured of them, and how much it may cost.
+"""The design of a study: its runs, its analyses, and its budget.
 
 A TOML file has the fields of :class:`StudyDesign` as keys::
 
@@ -42,93 +42,93 @@ from polariscope.studies.analyses import family as analyses
 Options: TypeAlias = Mapping[str, object]
 """Values by name."""
 Entries: TypeAlias = str | Mapping[str, object] | Sequence[str | Mapping[str, object]]
-"""One part or several: a name, or a table with a ``name`` and options."""
+"""One or several entries: each is a name, or a table with a ``name`` and options."""
 Design = TypeVar("Design", bound="StudyDesign")
 Diverged = Literal["fail", "discard", "stop"]
 PARTS = ("data", "objective")
-"""Parts of a design that are given as tables."""
-LONGEST_NAME = 120
+"""Parts of a design that are written as tables."""
+MAX_NAME_LENGTH = 120
 
 
 @checked
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """How much a study may cost."""
+    """Limits on the cost of a study."""
 
     max_hours: Annotated[float, Gt(0)] | None = None
-    """Hours after which one call of ``run`` stops: runs save where they are, and the next call goes on."""
+    """Hours after which a call of ``run`` stops; runs save a checkpoint, and the next call resumes them."""
     max_runs: Annotated[int, Ge(1)] | None = None
-    """Most runs of the design that are made, the first ones; the others wait."""
+    """Maximum number of runs, counted from the first of the design; the others are not started."""
     timeout_per_run: Annotated[float, Gt(0)] | None = None
-    """Seconds that one run may take, its analyses included; one that takes longer has failed."""
+    """Maximum number of seconds for one run and its analyses; a run that takes longer has failed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One run of a design, before it is checked: what it is trained on, and with which settings."""
+    """One run of a design before it is checked: its data and its settings."""
 
     data: Options
     """Name and options of the dataset."""
     settings: Options
-    """What :func:`polariscope.train` is given, the seed included."""
+    """Arguments of :func:`polariscope.train`, including the seed."""
     axes: Options
-    """All of it by name, as a table has it; options of the data begin with ``data.``."""
+    """Data and settings together, by the names of table columns; options of the data begin with ``data.``."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The settings as arguments by name."""
+        """Settings as keyword arguments."""
         return dict(self.settings)
 
 
 @dataclasses.dataclass(frozen=True)
 class StudyDesign:
-    """Many runs: data × objectives × settings × seeds, and what is measured of them.
+    """Many runs: data × objectives × settings × seeds, and the analyses of these runs.
 
-    What is given once is the same for all runs. ``grid`` makes every combination of its values, ``zipped`` takes values
-    at the same position together, ``listed`` writes settings out one by one; all three are combined with each other,
-    with every data, every objective and every seed.
+    Single values are shared by all runs. ``grid`` makes every combination of its values, ``zipped`` combines values at
+    the same position, and ``listed`` contains complete sets of settings. All three are combined with each other, with
+    every dataset, every objective and every seed.
     """
 
     data: Entries
-    """Dataset: a name, a table with ``name`` and options, or a list of these. A table may have a ``grid`` of its own
+    """Dataset: a name, a table with ``name`` and options, or a list of these. A table can have a ``grid`` of its own
     options."""
     objective: Entries = "vae"
-    """Objective: a name, a table with ``name`` and options, or a list of these. A table may have a ``grid`` of its own
+    """Objective: a name, a table with ``name`` and options, or a list of these. A table can have a ``grid`` of its own
     options."""
     settings: Options = dataclasses.field(default_factory=dict)
-    """What :func:`polariscope.train` takes by name, the same for all runs: ``net``, ``n_latents``, ``steps`` …"""
+    """Keyword arguments of :func:`polariscope.train` shared by all runs: ``net``, ``n_latents``, ``steps`` …"""
     grid: Options = dataclasses.field(default_factory=dict)
     """Lists of values by name; every combination is run. ``data.NAME`` is an option of the data."""
     zipped: Options | Sequence[Options] = ()
-    """A table of lists of equal length, or several: values at the same position belong together."""
+    """A table of lists of equal length, or several such tables; values at the same position are combined."""
     listed: Sequence[Options] = ()
-    """Tables of settings, one after the other."""
+    """List of tables; each contains one set of settings."""
     seeds: int | Sequence[int] = 1
-    """A number of seeds, from 0, or a list of them."""
+    """Number of seeds, counted from 0, or a list of seeds."""
     each: Options = dataclasses.field(default_factory=dict)
-    """What is measured of each run, with options: encode, diagnose, decompose, score, geometry, dimension, prior-fit,
-    sparsity, decoder-use, coordinates."""
+    """Analyses of each run, with options: encode, diagnose, decompose, score, geometry, dimension, prior-fit, sparsity,
+    decoder-use, coordinates."""
     once: Options = dataclasses.field(default_factory=dict)
-    """What is done once for each data and objective, with options: size."""
+    """Analyses that are done once for each dataset and objective, with options: size."""
     over: Options = dataclasses.field(default_factory=dict)
-    """What is measured over all runs that differ in the seed only, with options: udr, agreement, compare."""
+    """Analyses over all runs that differ only in the seed, with options: udr, agreement, compare."""
     budget: Budget | Options = dataclasses.field(default_factory=Budget)
-    """How much it may cost."""
+    """Limits on the cost."""
     diverged: Diverged = "fail"
-    """What happens to a run whose loss is no longer finite. fail: it counts as failed, and its row says why. discard:
-    it is left out of the table, which says how many were. stop: no further run is started."""
+    """Treatment of runs whose loss is no longer finite. fail: the run counts as failed, and its row contains the
+    reason. discard: the run is left out of the table, and a note counts such runs. stop: no further run is started."""
     checkpoints: bool = False
-    """Whether every checkpoint is stored and measured, not only the finished model."""
+    """If True, every checkpoint is stored and analysed, not only the finished model."""
     device: str = "auto"
-    """Where the models are trained."""
+    """Device on which the models are trained."""
     threads: Annotated[int, Ge(1)] | None = None
-    """Threads of each run; by default the cores are divided by the number of workers."""
+    """Number of threads of each run; by default the cores are divided by the number of workers."""
     out: str = "study"
     """Folder of the study."""
     runs: str | None = None
-    """Folder of the run folders; studies that have the same one share their runs. By default inside ``out``."""
+    """Folder of the run folders; studies with the same folder share their runs. By default inside ``out``."""
     name: str = ""
-    """What the study is called; by default the name of its folder."""
+    """Name of the study; by default the name of its folder."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -164,7 +164,7 @@ class StudyDesign:
             raise InputError("runs", "be a folder", got=f"{self.runs!r}")
         for name in ("name", "device"):
             if not isinstance(getattr(self, name), str):
-                raise InputError(name, "be a word", got=f"{getattr(self, name)!r}")
+                raise InputError(name, "be a string", got=f"{getattr(self, name)!r}")
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             raise InputError("threads", "be an integer, at least 1", got=f"{self.threads!r}")
         put(self, "out", str(self.out))
@@ -173,7 +173,7 @@ class StudyDesign:
         self._check_names()
 
     def _check_names(self) -> None:
-        """Refuse a setting that is given in two parts."""
+        """Refuse a setting that occurs in two parts of the design."""
         seen: dict[str, str] = {}
         listed = {name: None for table in self.listed for name in table}
         parts = [
@@ -186,24 +186,26 @@ class StudyDesign:
             for name in table:
                 if name in ("seed", "seeds"):
                     raise InputError(
-                        problem=f"{part} has {name!r}", remedy=("give ", Argument("seeds"), " instead")
+                        problem=f"{part} has {name!r}", remedy=("use ", Argument("seeds"), " instead")
                     )
                 if name in PARTS:
                     raise InputError(
-                        problem=f"{part} has {name!r}, which is no setting",
-                        remedy=("give ", Argument(name), " instead"),
+                        problem=f"{part} has {name!r}, which is not a setting",
+                        remedy=("use ", Argument(name), " instead"),
                     )
                 if name in seen:
                     raise InputError(
-                        problem=f"{name!r} is in {seen[name]} and in {part}", remedy="give it once"
+                        problem=f"{name!r} is in {seen[name]} and in {part}", remedy="set it once"
                     )
                 seen[name] = part
 
     @classmethod
     def load(cls: type[Design], path: str | Path) -> Design:
-        """The study of a TOML file. ``out`` and ``runs`` are beside the file; by default ``out`` is named like it.
+        """Read a study from a TOML file.
 
-        :param path: the file, or the name of a study that comes with polariscope.
+        ``out`` and ``runs`` are relative to the folder of the file; by default ``out`` has its name.
+
+        :param path: path of the file, or the name of a study that comes with polariscope.
         """
         from polariscope.studies.shipped import find
 
@@ -226,7 +228,7 @@ class StudyDesign:
 
     @classmethod
     def from_dict(cls: type[Design], tables: Options) -> Design:
-        """The study that tables describe; keys that are none are refused.
+        """Build a study from its tables; unknown keys are refused.
 
         :param tables: values of the fields by name.
         """
@@ -235,19 +237,19 @@ class StudyDesign:
             if key not in known:
                 raise unknown("key of a study", key, known)
         if "data" not in tables:
-            raise InputError("data", "be given", remedy="it says what the models are trained on")
+            raise InputError("data", "be given", remedy="it names the dataset that models are trained on")
         fields: dict[str, Any] = dict(tables)
         return cls(**fields)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON; :meth:`from_dict` makes an equal one of it."""
+        """Return plain values for JSON; :meth:`from_dict` builds an equal study from them."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for scope in ("each", "once", "over"):
             record[scope] = {name: to_plain(analysis) for name, analysis in record[scope].items()}
         return to_plain(record)
 
     def analyses(self, scope: str) -> dict[str, Any]:
-        """What is measured, by name, with its options.
+        """Return the analyses of one scope, by name, with their options.
 
         :param scope: "each", "once" or "over".
         """
@@ -255,12 +257,12 @@ class StudyDesign:
 
     @property
     def limits(self) -> Budget:
-        """How much it may cost."""
+        """Limits on the cost."""
         assert isinstance(self.budget, Budget)
         return self.budget
 
     def points(self) -> list[Point]:
-        """Every run of the design, those of the same data one after the other."""
+        """Return every run of the design; runs with the same data follow each other."""
         grid, zipped, seeds = (self._resolved(name) for name in ("grid", "zipped", "seeds"))
         points = []
         for data, objective in itertools.product(self._parts("data"), self._parts("objective")):
@@ -275,7 +277,7 @@ class StudyDesign:
         return points
 
     def _resolved(self, name: str) -> Any:
-        """A field in the one form that it has once the study is made, however it was given."""
+        """Return a field in its normalised form; ``__post_init__`` has converted the other forms."""
         return getattr(self, name)
 
     def _parts(self, part: str) -> Iterator[dict[str, Any]]:
@@ -284,7 +286,7 @@ class StudyDesign:
             for cell in _cells(_lists(f"{part}.grid", table.get("grid", {}))):
                 if twice := set(fixed) & set(cell):
                     raise InputError(
-                        problem=f"{part} {fixed['name']!r} has {min(twice)!r} twice", remedy="give it once"
+                        problem=f"{part} {fixed['name']!r} has {min(twice)!r} twice", remedy="set it once"
                     )
                 yield {**fixed, **cell}
 
@@ -308,7 +310,7 @@ class StudyDesign:
 
 
 def names_of(points: Sequence[Point]) -> list[str]:
-    """A readable name for each run, of what varies: ``beta=4,seed=0``.
+    """Return a readable name for each run, made of the settings that vary: ``beta=4,seed=0``.
 
     :param points: the runs of one design.
     """
@@ -316,13 +318,13 @@ def names_of(points: Sequence[Point]) -> list[str]:
     names = []
     for point in points:
         parts = [f"{key}={word(point.axes[key])}" for key in varying if key in point.axes]
-        names.append(re.sub(r"[^\w.,=+-]", "_", ",".join(parts))[:LONGEST_NAME])
+        names.append(re.sub(r"[^\w.,=+-]", "_", ",".join(parts))[:MAX_NAME_LENGTH])
     counts = Counter(names)
     return [name if counts[name] == 1 else f"{name},{number}" for number, name in enumerate(names)]
 
 
 def varying_axes(points: Sequence[Point]) -> list[str]:
-    """Names of what is not the same in all runs, the seed always and last.
+    """Return the names of the settings that differ between runs; the seed is always included, and last.
 
     :param points: the runs of one design.
     """
@@ -331,7 +333,7 @@ def varying_axes(points: Sequence[Point]) -> list[str]:
 
 
 def word(value: object) -> str:
-    """A value of a setting in a name or a table.
+    """Return the text for the value of a setting in a name or a table.
 
     >>> word({"name": "mlp", "activation": "tanh"}), word(["colour", "grey"]), word(4.0)
     ('mlp-tanh', 'colour+grey', '4')
@@ -344,7 +346,7 @@ def word(value: object) -> str:
 
 
 def _measurement(scope: str, name: str, options: Any) -> Any:
-    """An analysis with its options; the scopes have analyses of their own."""
+    """Return an analysis with its options; each scope has its own analyses."""
     members = [member for member in analyses if analyses.traits(member)["scope"] == scope]
     if name not in members:
         raise unknown(f"analysis in {scope!r}", name, members)

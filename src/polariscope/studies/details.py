@@ -1,4 +1,4 @@
-"""Tables of a study with other rows than runs: lines of logs, codes of observations, pairs of layers."""
+"""Tables of a study whose rows are not runs: lines of logs, codes of observations, pairs of layers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def log_table(ledger: Ledger) -> Table:
-    """One row for each line of each run's log: its loss, terms, validation and counts of types.
+    """Return one row for each line of each run's log: its loss, terms, validation and counts of types.
 
-    :param ledger: that of the study.
+    :param ledger: ledger of the study.
     """
     rows: list[Columns] = []
     for entry in ledger.entries():
@@ -37,27 +37,27 @@ def log_table(ledger: Ledger) -> Table:
 
 
 def codes_table(ledger: Ledger, run: str = "", n_samples: int = 1000) -> Table:
-    """One row for each of some observations, as one run encodes it, with its factors.
+    """Return one row for each observation, with the codes of one run and the factors.
 
-    Columns are ``mean.0`` and so on, the latents with the largest KL first, and the factors with their kind in front,
+    Columns are ``mean.0`` and so on, with the latents of largest KL first, and the factors with their kind as prefix,
     ``categorical.shape``. The codes are those that the first analysis of the study cached.
 
-    :param ledger: that of the study.
+    :param ledger: ledger of the study.
     :param run: (default: the first that is done) name of a run.
-    :param n_samples: (default 1,000) observations at most.
+    :param n_samples: (default 1,000) maximum number of observations.
     """
     from polariscope.analysis.regime.posterior import gaussian_kl
 
     where = next((dict(analysis.where) for analysis in ledger.study.analyses("each").values()), None)
     if where is None:
         raise InputError(
-            problem="the study keeps no codes",
+            problem="the study stores no codes",
             remedy="in the study file add [each.encode], then run it again",
         )
     chosen_run = _run_named(ledger, run)
     codes = Run(chosen_run.folder, read_only=True).representation(**where)
     if codes.factors is None:
-        raise InputError(problem="the data have no factors", remedy="take data whose factors are known")
+        raise InputError(problem="the data have no factors", remedy="use data with known factors")
     kl = (
         gaussian_kl(codes.mean, codes.variance).mean(axis=0)
         if codes.rate is None
@@ -92,18 +92,18 @@ def layers_table(
     n_samples: int = 1000,
     seed: int = 0,
 ) -> Table:
-    """One row for each pair of layers and each measure: the mean over all pairs of runs of two groups.
+    """Return one row for each pair of layers and each measure: the mean over all pairs of runs of two groups.
 
-    The comparison is computed if it is not cached yet, and cached with the first of the runs.
+    The comparison is computed if it is not cached yet, and is cached with the first run.
 
-    :param ledger: that of the study.
-    :param one: (default: all runs) the runs of the first group: conditions joined by commas, ``beta=1``.
-    :param other: (default: the same) those of the second.
+    :param ledger: ledger of the study.
+    :param one: (default: all runs) runs of the first group: conditions joined by commas, ``beta=1``.
+    :param other: (default: the same) runs of the second group.
     :param measures: members of ``polariscope.similarity``.
-    :param step: (default None: the finished models) the checkpoints of this step.
-    :param other_step: (default None: as ``step``) those of the second group.
-    :param n_samples: (default 1,000) observations.
-    :param seed: (default 0) seed of their choice.
+    :param step: (default None: the finished models) step of the checkpoints.
+    :param other_step: (default None: as ``step``) step of the second group.
+    :param n_samples: (default 1,000) number of observations.
+    :param seed: (default 0) seed for drawing the observations.
     """
     first = _group(ledger, one)
     second = _group(ledger, other) if other else first
@@ -140,16 +140,16 @@ def compared(
     n_samples: int,
     seed: int,
 ) -> HeatMap:
-    """The heat map of two groups of models, averaged over their pairs (bonheme2023 Eq. 7.9).
+    """Return the heat map of two groups of models, averaged over their pairs (bonheme2023 Eq. 7.9).
 
     :param first: folders of the runs of the first group.
-    :param second: those of the second: the same, or others.
+    :param second: folders of the second group: the same, or others.
     :param measure: a member of ``polariscope.similarity``.
-    :param labels: what the groups are called.
+    :param labels: names of the groups.
     :param steps: None for the finished models, or a step of which all have a checkpoint; for the second group None is
         the step of the first.
-    :param n_samples: observations.
-    :param seed: of their choice.
+    :param n_samples: number of observations.
+    :param seed: seed for drawing the observations.
     """
     runs = [Run(folder) for folder in dict.fromkeys([*first, *second])]
     if steps[1] is None or steps[1] == steps[0]:
@@ -168,7 +168,7 @@ def compared(
 
 
 def _group(ledger: Ledger, conditions: str) -> list[Path]:
-    """Folders of the done runs for which all conditions hold."""
+    """Return the folders of the finished runs that meet all conditions."""
     done = [entry.run for entry in ledger.entries() if entry.state == "done"]
     table = Table(
         [{"run": run.name, "folder": str(run.folder), **settings_of(run)} for run in done],

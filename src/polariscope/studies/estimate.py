@@ -1,4 +1,4 @@
-"""What a study will cost: runs, steps, disk and hours, from earlier runs or from a short trial of each kind."""
+"""The cost of a study: runs, steps, disk and hours, from earlier runs or from a short trial of each kind."""
 
 from __future__ import annotations
 
@@ -17,70 +17,70 @@ from polariscope.training.train import build, choose_device, train
 
 TRIAL_STEPS = 20
 WARM_UP = 4
-"""Steps of a trial that are not counted: the first ones are slower."""
+"""Steps of a trial that are not counted because the first steps are slower."""
 FLOAT = 4
-"""Bytes of a number."""
+"""Bytes of a single-precision number."""
 ONLY_LENGTH = (
     *("seed", "steps", "epochs", "learning_rate", "adam_beta1", "schedule", "warmup_steps", "clip_gradient"),
     "patience",
 )
-"""Settings that a step takes as long with, whatever they are."""
+"""Settings that do not affect the time of a step."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """Runs whose steps take equally long: the same data, net and objective."""
+    """Runs whose steps take equally long: they share data, net and objective."""
 
     name: str
-    """Of the first of them."""
+    """Name of the first of these runs."""
     runs: int
     steps: int
-    """Steps that are still to be made."""
+    """Gradient steps that remain."""
     seconds_per_step: float
     source: str
-    """Where that is from: "earlier runs", or "a trial"."""
+    """Origin of the time per step: "earlier runs" or "a trial"."""
     n_bytes: int
-    """On disk, when they are all done."""
+    """Bytes on disk when all of these runs are done."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """What is left of a study."""
+    """Remaining work of a study, and its cost."""
 
     n_runs: int
-    """In the design."""
+    """Number of runs in the design."""
     n_left: int
-    """That are within the budget, and not done."""
+    """Number of runs that are within the budget and not done."""
     n_beyond: int
-    """That are beyond ``max_runs``."""
+    """Number of runs beyond ``max_runs``."""
     kinds: tuple[Kind, ...]
     analyses: float | None
-    """Seconds of the analyses of one run, where earlier runs tell."""
+    """Seconds of the analyses of one run, if earlier runs have measured it."""
 
     @property
     def steps(self) -> int:
-        """Steps that are still to be made."""
+        """Gradient steps that remain."""
         return sum(kind.steps for kind in self.kinds)
 
     @property
     def n_bytes(self) -> int:
-        """On disk, when all is done."""
+        """Bytes on disk when the study is done."""
         return sum(kind.n_bytes for kind in self.kinds)
 
     def hours(self, workers: int = 1) -> float:
-        """Hours that are left.
+        """Return the hours that remain.
 
-        :param workers: (default 1) that work at the same time, each on a core of its own.
+        :param workers: (default 1) number of workers at the same time, each on its own core.
         """
         training = sum(kind.steps * kind.seconds_per_step for kind in self.kinds)
         return (training + (self.analyses or 0.0) * self.n_left) / 3600 / workers
 
 
 def estimate(ledger: Ledger, progress: AnyProgress | None = None) -> Estimate:
-    """What is left of a study, and what it will cost.
+    """Estimate the remaining work of a study and its cost.
 
-    :param ledger: that of the study.
-    :param progress: (default None) called with the name of the run that is tried, or with an event if it takes one.
+    :param ledger: ledger of the study.
+    :param progress: (default None) called with the name of the run that is timed, or with an event if it accepts one.
     """
     events = listener(progress, lambda event: (event.task,))
     study, datasets = ledger.study, Datasets()
@@ -125,11 +125,11 @@ def _saved(run: StudyRun) -> int:
 
 
 def trial(study: StudyDesign, run: StudyRun, datasets: Datasets) -> float:
-    """Seconds of a step, from the last of a few.
+    """Return the seconds per step, measured on the last steps of a short training.
 
     :param study: the design.
-    :param run: what is tried.
-    :param datasets: those that are open.
+    :param run: the run to train.
+    :param datasets: open datasets.
     """
     moments: list[float] = []
 
@@ -147,13 +147,13 @@ def trial(study: StudyDesign, run: StudyRun, datasets: Datasets) -> float:
 
 
 def disk_of(study: StudyDesign, run: StudyRun, datasets: Datasets) -> int:
-    """Bytes of a run's models, checkpoints and codes; what else is measured is small beside them.
+    """Return the bytes of a run's models, checkpoints and codes; other results are small in comparison.
 
-    A checkpoint has the weights and, with Adam, two numbers more for each.
+    A checkpoint contains the weights and, with Adam, two more numbers for each weight.
 
     :param study: the design.
-    :param run: one of it.
-    :param datasets: those that are open.
+    :param run: a run of the design.
+    :param datasets: open datasets.
     """
     job = plan(datasets[run.point.data], **run.point.arguments)
     weights = FLOAT * sum(value.numel() for value in build(job, choose_device("cpu")).state_dict().values())

@@ -10,23 +10,24 @@ from polariscope.studies.columns import column_of
 from polariscope.studies.table import MAX_RUNS_NAMED, Table
 
 RESTART = "restart"
-"""The column that says which restart a row is: best, worst, or the only one."""
+"""Column with the rank of a restart: best, worst, or only one."""
 
 
 def extremes(table: Table, column: str) -> Table:
-    """For each setting the run with the best score, and below it the run with the worst, of all seeds.
+    """Return, for each setting, the run with the best score and below it the run with the worst, over all seeds.
 
-    Which end is the better one is known of the column. Of equal scores the first run of the table is the best and the
-    last one the worst. A setting with a single seed has one row. Only finished models of runs that are done and have a
-    number in the column take part; the notes name the others. With the analysis ``coordinates`` this tells whether
-    entangled restarts hold their factors in polar coordinates, the question of zietlow2022 Figs 4.10–4.11.
+    The column determines whether higher or lower is better. Among equal scores the first run of the table is the best
+    and the last one the worst. A setting with a single seed has one row. Only finished models of runs that are done and
+    have a number in the column are compared; the notes name the others. With the analysis ``coordinates`` the table
+    shows whether entangled restarts encode their factors in polar coordinates, the question of zietlow2022 Figs
+    4.10–4.11.
 
     >>> rows = tuple({"run": f"seed {seed}", "seed": seed, "mig": mig} for seed, mig in enumerate((0.2, 0.5, 0.1)))
     >>> [(row["run"], row["restart"]) for row in extremes(Table(rows, ("seed",)), "mig").rows]
     [('seed 1', 'best'), ('seed 2', 'worst')]
 
-    :param table: of a study.
-    :param column: the score, a column of numbers of which more or less is better.
+    :param table: table of a study.
+    :param column: name of the score, a column of numbers for which higher or lower is better.
     """
     models = table.finished
     sign = _direction(models, column)
@@ -54,7 +55,7 @@ def extremes(table: Table, column: str) -> Table:
         labels += ["best", "worst"]
     if alone:
         of_which = f" of {'; '.join(alone)}" if alone[0] else ""
-        notes.append(f"There is one seed only{of_which}: neither a best nor a worst.")
+        notes.append(f"There is only one seed{of_which}: neither a best nor a worst.")
     notes += _left_out(table, models, column)
     frame = ranked.frame.iloc[rows].copy()
     frame.insert(0, RESTART, labels)
@@ -62,7 +63,7 @@ def extremes(table: Table, column: str) -> Table:
 
 
 def _direction(models: Table, column: str) -> int:
-    """1 where more of a column is better, −1 where less is; a column that cannot rank runs is refused."""
+    """Return 1 if higher is better, −1 if lower is; refuse a column that cannot rank runs."""
     ranking = [name for name in models.measured if column_of(name).higher_is_better is not None]
     if column not in models.columns:
         raise unknown("column", column, ranking)
@@ -70,9 +71,9 @@ def _direction(models: Table, column: str) -> int:
         has_numbers = models.numbers[column].notna().any()
         raise InputError(
             problem=(
-                f"neither more nor less of {column!r} is better"
+                f"neither higher nor lower is better for {column!r}"
                 if has_numbers
-                else f"the column {column!r} has no numbers to choose by"
+                else f"the column {column!r} has no numbers to rank runs by"
             ),
             remedy=f"choose one of {', '.join(ranking)}",
         )
@@ -81,7 +82,7 @@ def _direction(models: Table, column: str) -> int:
 
 def _left_out(table: Table, models: Table, column: str) -> Iterator[str]:
     if table.not_done:
-        yield f"Not chosen from, since they are not done: {listed(table.not_done, MAX_RUNS_NAMED)}."
+        yield f"Not compared, since they are not done: {listed(table.not_done, MAX_RUNS_NAMED)}."
     without = models.frame.run[models.numbers[column].isna()].astype("str").tolist()
     if without:
-        yield f"Not chosen from, since they have no number in {column!r}: {listed(without, MAX_RUNS_NAMED)}."
+        yield f"Not compared, since they have no number in {column!r}: {listed(without, MAX_RUNS_NAMED)}."

@@ -1,7 +1,7 @@
-"""The record of a study. The run folders are the truth: waiting, running, done and failed are read from them.
+"""The record of a study: the state of each run (waiting, running, done, failed) is read from its folder.
 
-Beside them are readable links to the folders, the design as it was resolved, and what was measured over several runs.
-All of it can be made again from the run folders and the study's file.
+Next to the run folders are readable links to them, the resolved design, and results over several runs. All of these can
+be rebuilt from the run folders and the study file.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ STATES: tuple[State, ...] = ("waiting", "running", "done", "failed")
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """How far one run is."""
+    """State and progress of one run."""
 
     run: StudyRun
     state: State
     step: int
     """Gradient steps that are saved."""
     kind: str = ""
-    """How it failed: diverged, timeout, error."""
+    """Kind of failure: diverged, timeout, error."""
     message: str = ""
-    """Why it failed."""
+    """Reason of the failure."""
 
 
 @dataclasses.dataclass(frozen=True)
 class OnceTask:
-    """Something to find once for some data and an objective."""
+    """An analysis that is done once for a dataset and an objective."""
 
     name: str
     analysis: AbstractOnce
@@ -68,13 +68,13 @@ class OnceTask:
 
     @property
     def search(self) -> Path:
-        """Where the analysis keeps what it finds."""
+        """Folder in which the analysis stores its results."""
         return self.folder / "search"
 
 
 @dataclasses.dataclass(frozen=True)
 class OverTask:
-    """Something to measure over runs that differ in their seed only."""
+    """An analysis over runs that differ only in their seed."""
 
     name: str
     analysis: AbstractOver
@@ -83,16 +83,16 @@ class OverTask:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What the result depends on."""
+        """Everything that the result depends on: analysis, options and runs."""
         hashes = [run.hash for run in self.runs]
         return {"analysis": self.name, "options": to_plain(self.analysis), "runs": hashes}
 
 
 class Ledger:
-    """What of a study is there, and what is not.
+    """The record of which runs and results of a study exist.
 
     :param study: the design.
-    :param runs: (default: as the design has them) its runs, where they are known already.
+    :param runs: (default: planned from the design) runs of the design, if they have been planned already.
     """
 
     def __init__(self, study: StudyDesign, runs: list[StudyRun] | None = None) -> None:
@@ -101,15 +101,15 @@ class Ledger:
         self.every = plan_runs(study) if runs is None else runs
         """All runs of the design."""
         self.runs = self.every[: study.limits.max_runs]
-        """Those within the budget."""
+        """Runs within the budget."""
         self.page = self.folder / PAGE
         self._done: dict[str, tuple[object, ...]] = {}
 
     @classmethod
     def open(cls, folder: str | Path) -> Ledger:
-        """The ledger of a study that was begun.
+        """Open the ledger of a study that has been started.
 
-        :param folder: that of the study.
+        :param folder: folder of the study.
         """
         file = Path(folder) / DESIGN
         if not file.exists():
@@ -117,7 +117,7 @@ class Ledger:
         return cls(StudyDesign.from_dict(documents.read_document(file, "study").content))
 
     def prepare(self) -> None:
-        """Write the design and the readable links. What is there and right stays as it is."""
+        """Write the design and the readable links; files that are up to date are not touched."""
         self.folder.mkdir(parents=True, exist_ok=True)
         content, earlier = self.study.to_dict(), None
         with contextlib.suppress(OSError, PolariscopeError):
@@ -131,13 +131,13 @@ class Ledger:
             if link.is_symlink() and wanted.get(link.name) != os.readlink(link):
                 link.unlink(missing_ok=True)
         for name, target in wanted.items():
-            with contextlib.suppress(FileExistsError):  # there already, and right
+            with contextlib.suppress(FileExistsError):  # the link exists and is correct
                 (links / name).symlink_to(target, target_is_directory=True)
 
-    # What is known of a run.
+    # State of runs.
 
     def is_done(self, run: StudyRun) -> bool:
-        """Whether a run and all that is asked of it are there and whole: every hash is checked."""
+        """Return True if a run and all its requested results exist and are intact; every hash is checked."""
         try:
             self.check(run)
         except (NotCachedError, PolariscopeError, OSError):
@@ -145,9 +145,9 @@ class Ledger:
         return True
 
     def check(self, run: StudyRun) -> None:
-        """Read everything that is asked of a run; raises where something is not there or not whole.
+        """Read all requested results of a run; raise an error if something is missing or damaged.
 
-        :param run: one of the study.
+        :param run: a run of the study.
         """
         opened = Run(run.folder, read_only=True)
         if not is_trained(run):
@@ -159,7 +159,7 @@ class Ledger:
                 analysis.measure(opened, step)
 
     def measurements(self) -> list[tuple[str, Any]]:
-        """What is measured of each run, by name, each after the codes that it needs, which are checked too."""
+        """Return the analyses of each run by name, each after the encoding that it requires, which is checked too."""
         measurements: list[tuple[str, Any]] = []
         for name, analysis in self.study.analyses("each").items():
             codes = EncodeAnalysis(**analysis.where)
@@ -169,7 +169,7 @@ class Ledger:
         return measurements
 
     def steps_of(self, opened: Run) -> list[int | None]:
-        """Which models of a run are measured: the finished one, or each of its checkpoints.
+        """Return the models of a run that are analysed: the finished one, or each of its checkpoints.
 
         :param opened: a finished run.
         """
@@ -179,11 +179,11 @@ class Ledger:
         return [None if step == finished else step for step in opened.steps]
 
     def looks_done(self, run: StudyRun) -> bool:
-        """Whether a run is done, by the headers and names of its files: for a display, not for a decision."""
+        """Return True if a run was done when its files last changed: for display, not for decisions."""
         if not is_trained(run):
             return False
         model = RunFolder(run.folder).model_file
-        # The time of the folder changes when a file is added or removed, that of the model when it is trained on.
+        # Adding or removing a file changes the folder's time; further training changes the model's time.
         stamp = (run.folder.stat().st_mtime_ns, model.stat().st_mtime_ns)
         if self._done.get(run.hash) != stamp:
             if not self.is_done(run):
@@ -192,16 +192,16 @@ class Ledger:
         return True
 
     def failure(self, run: StudyRun) -> dict[str, Any] | None:
-        """How and why a run failed; None if it did not, or if that cannot be read: then it is tried again."""
+        """Return kind and reason of a failure; None if there is none, or if its record is unreadable."""
         try:
             return RunFolder(run.folder).failure()
         except PolariscopeError:
             return None
 
     def entry(self, run: StudyRun) -> Entry:
-        """How far a run is.
+        """Return the state of a run.
 
-        :param run: one of the study.
+        :param run: a run of the study.
         """
         step = saved_steps(run)
         if self.looks_done(run):
@@ -211,18 +211,18 @@ class Ledger:
         return Entry(run, "running" if is_taken(run.folder) else "waiting", step)
 
     def entries(self) -> list[Entry]:
-        """How far each run within the budget is."""
+        """Return the state of each run within the budget."""
         return [self.entry(run) for run in self.runs]
 
     def counts(self) -> dict[State, int]:
-        """Number of runs in each state."""
+        """Return the number of runs in each state."""
         counts = Counter(entry.state for entry in self.entries())
         return {state: counts[state] for state in STATES}
 
-    # What is done once, and over all.
+    # Analyses done once, and over several runs.
 
     def once_tasks(self) -> list[OnceTask]:
-        """What is to be determined once for each data and objective."""
+        """Return the analyses to do once for each dataset and objective."""
         tasks: dict[str, OnceTask] = {}
         for name, analysis in self.study.analyses("once").items():
             for run in self.runs:
@@ -234,7 +234,7 @@ class Ledger:
         return list(tasks.values())
 
     def over_tasks(self) -> list[OverTask]:
-        """What is to be measured over runs that differ in their seed only; failed runs are left out."""
+        """Return the analyses over runs that differ only in their seed; failed runs are left out."""
         groups: dict[str, list[StudyRun]] = {}
         for run in self.runs if self.study.analyses("over") else []:
             if self.looks_done(run):
@@ -247,9 +247,9 @@ class Ledger:
         ]
 
     def over_result(self, task: OverTask) -> dict[str, Any] | None:
-        """What was measured over these runs; None if that is not there, not whole, or of other runs.
+        """Return the result over these runs; None if it is missing, damaged, or belongs to other runs.
 
-        :param task: what is asked for.
+        :param task: the analysis and its runs.
         """
         with contextlib.suppress(OSError, PolariscopeError):
             document = documents.read_document(task.folder / RESULT, "over")
@@ -258,20 +258,20 @@ class Ledger:
         return None
 
     def keep_over_result(self, task: OverTask, content: Recordable, guard: files.Guard | None = None) -> None:
-        """Keep what was measured over some runs.
+        """Store a result over several runs.
 
-        :param task: what was asked for.
-        :param content: what came of it.
-        :param guard: (default None) called before it is written.
+        :param task: the analysis and its runs.
+        :param content: the result.
+        :param guard: (default None) called before the file is written.
         """
         documents.write_document(task.folder / RESULT, "over", content, task.key, guard)
 
-    # What is done about failed runs and leftovers.
+    # Failed runs and leftover folders.
 
     def retry(self, kinds: tuple[str, ...] = ()) -> list[StudyRun]:
-        """Let failed runs be tried again; those that were.
+        """Mark failed runs to be tried again, and return them.
 
-        :param kinds: (default: all) only those that failed so: diverged, timeout, error.
+        :param kinds: (default: all) only runs with these kinds of failure: diverged, timeout, error.
         """
         retried = []
         for run in self.every:
@@ -282,10 +282,10 @@ class Ledger:
         return retried
 
     def others(self) -> Iterator[Path]:
-        """Run folders in the study's folder that no run of the design has: of an earlier design."""
+        """Yield run folders inside the study's folder that do not belong to the design, but to an earlier one."""
         runs_folder = self.folder / "runs"
         wanted = {run.folder.resolve() for run in self.every}
-        # A folder of runs elsewhere may be shared with other studies, whose runs are not ours to remove.
+        # A folder of runs elsewhere can be shared with other studies, whose runs must not be removed.
         if Path(str(self.study.runs)).resolve() != runs_folder.resolve() or not runs_folder.is_dir():
             return
         for folder in sorted(runs_folder.iterdir()):
@@ -294,23 +294,23 @@ class Ledger:
 
 
 def is_trained(run: StudyRun) -> bool:
-    """Return whether the training that the study asks for has ended, at its last step or early.
+    """Return True if the training that the study requires has ended, at its last step or early.
 
-    :param run: one of the study.
+    :param run: a run of the study.
     """
     return RunFolder(run.folder).is_finished_for(run.steps)
 
 
 def saved_steps(run: StudyRun) -> int:
-    """Gradient steps of a run that would not be lost now."""
+    """Return the gradient steps of a run that are saved on disk."""
     folder = RunFolder(run.folder)
     return max([*folder.checkpoints.steps, folder.finished_steps or 0], default=0)
 
 
 def repair(folder: RunFolder) -> None:
-    """Put a run aside whose settings or log are damaged; nothing that follows could be trusted.
+    """Set a run aside if its settings or log are damaged, since results based on them could not be trusted.
 
-    :param folder: that of the run, with the guard of who repairs it.
+    :param folder: folder of the run, with the guard of the worker that repairs it.
     """
     if not folder.is_begun:
         return
@@ -318,4 +318,4 @@ def repair(folder: RunFolder) -> None:
         _ = folder.settings
         folder.read_log()
     except (DamagedError, OSError) as error:
-        logger.warning("%s It is made again; what is there is kept in %s.", error, folder.set_aside())
+        logger.warning("%s The run is trained again; the old files are in %s.", error, folder.set_aside())

@@ -23,36 +23,36 @@ class Aggregate:
     """One column over the seeds of one setting."""
 
     settings: dict[str, object]
-    """What these runs have in common, of what varies."""
+    """Settings that these runs share, among those that vary in the study."""
     column: str
     n: int
-    """Runs that have a finite value."""
+    """Number of runs with a finite value."""
     mean: float
     sd: float | None
-    """Standard deviation over seeds (n − 1); None for one."""
+    """Standard deviation over seeds (n − 1); None for a single run."""
     t: Interval | None
-    """95 % interval of the mean by Student's t, for values that are about normal; cut off at the column's bounds."""
+    """95 % interval of the mean by Student's t, for values that are about normal; clipped at the column's bounds."""
     bootstrap: Interval | None
     """95 % interval of the mean by resampling the seeds."""
     lowest: str
     """Name of the run with the lowest value."""
     median: str
-    """Of several, the run whose value has as many below as above, the lower one of two."""
+    """Name of the run with the median value; the lower of two."""
     highest: str
 
 
 def aggregate_columns(table: Table, columns: Sequence[str]) -> list[Aggregate]:
-    """Return columns over the seeds of each setting; see :meth:`polariscope.studies.table.Table.aggregate`.
+    """Return columns averaged over the seeds of each setting; see :meth:`polariscope.studies.table.Table.aggregate`.
 
-    :param table: its runs that are done.
-    :param columns: names.
+    :param table: table of the runs that are done.
+    :param columns: names of the columns.
     """
     aggregates = []
     runs = table.frame["run"].astype("str").to_numpy()
     for settings, rows in table.groups("seed"):
         for name in columns:
             values = table.numbers[name].to_numpy()[rows]
-            # Sorted by value, then by name: the order of rows changes no digit of the mean. NaN is last.
+            # Sorted by value, then by name, so the order of rows does not change a digit of the mean. NaN is last.
             order = np.lexsort((runs[rows], values))[: np.count_nonzero(~np.isnan(values))]
             if len(order):
                 bounds = bounds_of(name, table.numbers.iloc[rows])
@@ -62,9 +62,9 @@ def aggregate_columns(table: Table, columns: Sequence[str]) -> list[Aggregate]:
 
 
 def rows_of_aggregates(aggregates: Iterable[Aggregate]) -> list[Columns]:
-    """Return a row for each setting and column.
+    """Return one row for each setting and column.
 
-    :param aggregates: of one table.
+    :param aggregates: means over seeds of one table.
     """
     rows = []
     for each in aggregates:
@@ -103,8 +103,8 @@ def _aggregate(
 
 
 def standard_deviation(values: Float[np.ndarray, " sample"]) -> float | None:
-    """Return the standard deviation (n − 1); None for one value.
+    """Return the standard deviation (n − 1); None for a single value.
 
-    :param values: at least one.
+    :param values: one or more values.
     """
     return float(values.std(ddof=1)) if len(values) > 1 else None

@@ -1,4 +1,4 @@
-"""Two values of a setting compared over pairs of runs that are equal in all else."""
+"""Comparison of two values of a setting over pairs of runs that are otherwise equal."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Two values of a setting, paired over all that is equal otherwise, the seed included."""
+    """Two values of a setting compared over pairs of runs whose other settings, including the seed, are equal."""
 
     column: str
     setting: str
     first: object
     second: object
     n: int
-    """Pairs."""
+    """Number of pairs."""
     difference: float
     """Mean of second minus first."""
     sd: float | None
     t: Interval | None
-    """95 % interval of the mean difference by Student's t; cut off at the bounds of a difference of two such values."""
+    """95 % interval of the mean difference by Student's t, clipped at the bounds of such a difference."""
     bootstrap: Interval | None
     higher: int
-    """Pairs in which the second is higher."""
+    """Number of pairs in which the second value is higher."""
     settings: dict[str, object] = dataclasses.field(default_factory=dict)
-    """What these pairs have in common, of what else varies; nothing: all pairs."""
+    """Other varying settings that these pairs share; empty for all pairs."""
 
 
 def compare_column(
     table: Table, column: str, setting: str, first: object, second: object
 ) -> Comparison | None:
-    """Return how much one column changes; None without a pair. See :meth:`polariscope.studies.table.Table.compare`.
+    """Return the change of one column; None without a pair. See :meth:`polariscope.studies.table.Table.compare`.
 
-    :param table: its runs that are done.
-    :param column: what is compared.
-    :param setting: what changes.
-    :param first: its value in the first of each pair.
-    :param second: in the second.
+    :param table: table of the runs that are done.
+    :param column: name of the column.
+    :param setting: name of the setting that changes.
+    :param first: value of the setting in the first run of each pair.
+    :param second: value of the setting in the second run.
     """
     pairs = _differences(table, setting, first, second)[column].dropna()
     if pairs.empty:
@@ -72,11 +72,11 @@ def compare_columns(
 ) -> list[Comparison]:
     """Return the comparisons of columns that have pairs; see :meth:`polariscope.studies.table.Table.comparisons`.
 
-    :param table: its runs that are done.
-    :param columns: what is compared.
-    :param setting: what changes.
-    :param first: its value in the first of each pair.
-    :param second: in the second.
+    :param table: table of the runs that are done.
+    :param columns: names of the columns.
+    :param setting: name of the setting that changes.
+    :param first: value of the setting in the first run of each pair.
+    :param second: value of the setting in the second run.
     """
     comparisons = []
     parts = [(settings, table.frame.index[rows]) for settings, rows in table.groups(setting, "seed")]
@@ -85,7 +85,7 @@ def compare_columns(
         pairs, bounds = differences[column].dropna(), bounds_of(column, table.numbers)
         by_settings = [(settings, pairs[pairs.index.isin(rows)]) for settings, rows in parts]
         by_settings = [(settings, part) for settings, part in by_settings if len(part)]
-        # With a single pair for each setting, a comparison of each would repeat the pairs.
+        # If each setting has a single pair, comparing each of them would only repeat the pairs.
         several = len(by_settings) > 1 and any(len(part) > 1 for _, part in by_settings)
         comparisons += [
             _comparison(column, setting, first, second, part.to_numpy(), settings, bounds)
@@ -96,21 +96,21 @@ def compare_columns(
 
 
 def check_values_differ(setting: str, names: tuple[object, object], values: tuple[object, object]) -> None:
-    """Refuse the same value twice, since such runs differ in nothing.
+    """Refuse the same value twice, because such runs do not differ.
 
-    :param setting: what changes.
-    :param names: as the values were asked for.
-    :param values: that are meant.
+    :param setting: name of the setting that changes.
+    :param names: the values as the caller named them.
+    :param values: the values that the names refer to.
     """
     if is_same(*values):
         raise InputError(
             problem=f"{names[0]!r} and {names[1]!r} are the same value of {setting!r}",
-            remedy="compare two that differ",
+            remedy="compare two different values",
         )
 
 
 def _differences(table: Table, setting: str, first: object, second: object) -> DataFrame:
-    """Second minus first of each pair and column, by the position of the first row that is equal in all else."""
+    """Return second minus first of each pair and column, indexed by the first row with the same other settings."""
     cells, sides = cells_of(table.frame[setting]), []
     pair = np.zeros(len(table), dtype=np.int64)
     for _, rows in table.groups(setting):
@@ -118,7 +118,7 @@ def _differences(table: Table, setting: str, first: object, second: object) -> D
     for value in (first, second):
         numbers = table.numbers[[is_same(cell, value) for cell in cells]]
         by_pair = numbers.groupby(pair[numbers.index])
-        # Two runs with the same settings leave open which one is meant: neither is paired.
+        # If two runs have the same settings, the pair would be ambiguous, so neither is paired.
         sides.append(by_pair.first().where(by_pair.count() == 1))
     return (sides[1] - sides[0]).sort_index()
 

@@ -1,4 +1,4 @@
-"""A table for a paper: settings in rows, metrics in columns, mean ± deviation over seeds, the best in bold."""
+"""A table for a paper: settings in rows, metrics in columns, mean ± standard deviation over seeds, the best in bold."""
 
 from __future__ import annotations
 
@@ -29,32 +29,33 @@ class SummaryCell:
     sd: float | None
     """Standard deviation over seeds (n − 1); None for one run."""
     n: int
-    """Runs."""
+    """Number of runs."""
     chosen: str = ""
-    """The value of the setting that was chosen for this cell, where the best one is shown."""
+    """Value of the setting that was selected for this cell, if only the best value is shown."""
     is_best: bool = False
     competes: bool = True
-    """Whether every run behind it has as many latents in use as factors vary; otherwise it cannot be the best."""
+    """If True, every run behind the cell has at least as many latents in use as factors vary; otherwise the cell cannot
+    be the best."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SummaryTable(AbstractRecord):
-    """Cells by row and column; None where no run has a number."""
+    """Cells by row and column; None if no run has a number."""
 
     head: tuple[str, ...]
-    """What the first columns are: names of settings, or "metric"."""
+    """Headings of the first columns: names of settings, or "metric"."""
     labels: tuple[tuple[str, ...], ...]
     """The first columns of each row."""
     columns: tuple[tuple[str, ...], ...]
-    """Head of each further column, from top to bottom: values of settings across, then the metric."""
+    """Headings of each further column, from top to bottom: values of settings, then the metric."""
     cells: tuple[tuple[SummaryCell | None, ...], ...]
     digits: int = 3
-    """Digits after the point."""
+    """Digits after the decimal point."""
     notes: tuple[str, ...] = ()
-    """Which runs were left out, and why."""
+    """Runs that were left out, with the reason."""
 
     def to_frame(self) -> DataFrame:
-        """Return a row for each number: its settings or metric, its column, mean, deviation and number of runs."""
+        """Return one row for each number: settings or metric, column, mean, standard deviation and number of runs."""
         return frame_of(
             {
                 **dict(zip(self.head, label, strict=True)),
@@ -67,11 +68,11 @@ class SummaryTable(AbstractRecord):
         )
 
     def to_markdown(self) -> str:
-        """Return a table of Markdown, the best in bold, with the notes below."""
+        """Return a Markdown table with the best in bold and the notes below."""
         return self.to_text_table().to_markdown()
 
     def to_latex(self) -> str:
-        """Return a ``tabular`` of LaTeX with the lines of the package booktabs, and the notes as comments."""
+        """Return a LaTeX ``tabular`` with the rules of the package booktabs, and the notes as comments."""
         return self.to_text_table().to_latex()
 
     def to_text_table(self) -> TextTable:
@@ -101,23 +102,23 @@ def summary_table(
     metrics_in_rows: bool = False,
     digits: int = 3,
 ) -> SummaryTable:
-    """Mean and standard deviation over seeds, one row for each setting.
+    """Return mean and standard deviation over seeds, one row for each setting.
 
-    As it is, this is the layout of mushom2020 Tab. 5.3. With the strength as ``best_over`` it is that of Tab. 5.6: each
-    cell has the best strength for its metric, in brackets. With the data as ``across`` and one metric it is that of
-    zietlow2022 Tabs 4.2 to 4.5; with objectives as ``across`` and ``metrics_in_rows`` that of Tab. 3.3. The best mean
-    of each column is bold, or of each row where metrics are in rows; a column of which neither more nor less is better
-    has no best. If the data vary, the best of each dataset is bold, and datasets are not ranked against each other; a
-    note says so. Runs that are not done are left out, and named in the notes. A mean over runs of which one has fewer
-    latents in use than factors vary is marked † and is never the best.
+    The default layout is that of mushom2020 Tab. 5.3. If ``best_over`` is the strength, each cell shows the best
+    strength for its metric in brackets. If ``across`` is the data and there is one metric, the layout is
+    that of zietlow2022 Tabs 4.2 to 4.5; if ``across`` is the objective, with ``metrics_in_rows``, it is that of Tab.
+    3.3. The best mean of each column is bold, or of each row if metrics are in rows. A column for which neither higher
+    nor lower is better has no best. If the data vary, the best mean of each dataset is bold; datasets are not ranked
+    against each other, and a note explains this. Runs that are not done are left out and named in the notes. A mean is
+    marked † and is never the best if one of its runs has fewer latents in use than factors vary.
 
-    :param table: of a study.
-    :param columns: (default: all metrics) what is shown.
-    :param across: (default none) settings whose values are beside each other instead of below.
-    :param best_over: (default "") setting of which only the best value is shown, that with the best mean; not one of
-        the data.
-    :param metrics_in_rows: (default False) whether metrics are below each other.
-    :param digits: (default 3) digits after the point.
+    :param table: table of a study.
+    :param columns: (default: all metrics) columns to show.
+    :param across: (default none) settings whose values are arranged in columns instead of rows.
+    :param best_over: (default "") setting of which only the value with the best mean is shown; it cannot be a setting
+        of the data.
+    :param metrics_in_rows: (default False) put metrics in rows.
+    :param digits: (default 3) digits after the decimal point.
     """
     varying = [name for name in table.settings if name != "seed"]
     for name in (*across, *([best_over] if best_over else [])):
@@ -132,21 +133,29 @@ def summary_table(
     if not shown_columns:
         raise InputError(problem="the table has no metric", remedy="name the columns to show")
     down = [name for name in (*varying, "step") if name not in across and name != best_over]
-    weak = table.done.competing(False)
-    without = [(one.settings, one.column) for one in weak.aggregate(shown_columns)] if len(weak) else []
+    collapsed = table.done.competing(False)
+    without = (
+        [(aggregate.settings, aggregate.column) for aggregate in collapsed.aggregate(shown_columns)]
+        if len(collapsed)
+        else []
+    )
     cells: dict[tuple[tuple[str, ...], tuple[str, ...], str], SummaryCell] = {}
     datasets: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
-    for one in table.aggregate(shown_columns):
-        beside = tuple(_head(name, one.settings.get(name)) for name in across)
-        key = (_words(one.settings, down), beside, one.column)
-        datasets[key[:2]] = _words(one.settings, table.data_settings)
-        chosen = show(one.settings.get(best_over)) if best_over else ""
-        competes = metric_of(one.column) is None or (one.settings, one.column) not in without
-        cell = SummaryCell(one.mean, one.sd, one.n, chosen, competes=competes)
-        if key not in cells or (best_over and _rank(one.column, cell) > _rank(one.column, cells[key])):
+    for aggregate in table.aggregate(shown_columns):
+        beside = tuple(_head(name, aggregate.settings.get(name)) for name in across)
+        key = (_words(aggregate.settings, down), beside, aggregate.column)
+        datasets[key[:2]] = _words(aggregate.settings, table.data_settings)
+        selected = show(aggregate.settings.get(best_over)) if best_over else ""
+        competes = (
+            metric_of(aggregate.column) is None or (aggregate.settings, aggregate.column) not in without
+        )
+        cell = SummaryCell(aggregate.mean, aggregate.sd, aggregate.n, selected, competes=competes)
+        if key not in cells or (
+            best_over and _rank(aggregate.column, cell) > _rank(aggregate.column, cells[key])
+        ):
             cells[key] = cell
         elif not best_over:
-            raise InputError(problem=f"two groups of runs have the settings {one.settings}")
+            raise InputError(problem=f"two groups of runs have the settings {aggregate.settings}")
     if not cells:
         raise InputError(
             problem=f"no run that is done has a number in {', '.join(shown_columns)}",
@@ -154,7 +163,7 @@ def summary_table(
         )
     notes = (*table.notes, *table.left_out)
     if any(not cell.competes for cell in cells.values()):
-        names = listed(dict.fromkeys(weak.frame["run"].astype("str")), MAX_RUNS_NAMED)
+        names = listed(dict.fromkeys(collapsed.frame["run"].astype("str")), MAX_RUNS_NAMED)
         notes += (f"† Not in bold, since runs have fewer latents in use than factors vary: {names}.",)
     ranked = [name for name in shown_columns if column_of(name).higher_is_better is not None]
     if ranked and len(set(datasets.values())) > 1:
@@ -199,7 +208,7 @@ def _words(settings: dict[str, object], names: Sequence[str]) -> tuple[str, ...]
 
 
 def _head(name: str, value: object) -> str:
-    """The head of a column: a word as it is, a number with the setting it is one of."""
+    """Return the heading of a column: a string as it is, a number with the name of its setting."""
     return _word(value) if value is None or isinstance(value, str) else f"{name} = {_word(value)}"
 
 
@@ -212,13 +221,13 @@ def _goodness(column: str, cell: SummaryCell) -> float:
     up = column_of(column).higher_is_better
     if up is None:
         raise InputError(
-            problem=f"neither more nor less of {column!r} is better", remedy="choose other columns"
+            problem=f"neither higher nor lower is better for {column!r}", remedy="choose other columns"
         )
     return cell.mean if up else -cell.mean
 
 
 def _rank(column: str, cell: SummaryCell) -> tuple[bool, float]:
-    """Return the order of values of a setting of which the best is shown: first those that compete."""
+    """Return a sort key for the values of ``best_over``; cells that compete rank first."""
     return cell.competes, _goodness(column, cell)
 
 
@@ -227,7 +236,7 @@ def _marked(
 ) -> list[SummaryCell | None]:
     """Return the cells with the best of each dataset marked.
 
-    Several are marked if they are equally good; the only cell of a dataset is not marked.
+    Several cells are marked if they are equally good; the only cell of a dataset is not marked.
     """
     if column_of(column).higher_is_better is None:
         return list(cells)

@@ -1,4 +1,4 @@
-"""The runs of a study, checked: what each is trained with, what it is called, and in which folder it is."""
+"""The runs of a study after checking: settings, name and folder of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polariscope.training.planner import IMAGES
 from polariscope.training.settings import TrainSettings
 
 SHORT = 16
-"""Digits of a hash in the name of a folder."""
+"""Number of digits of a hash in the name of a folder."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,31 +27,31 @@ class StudyRun:
     """One run of a study."""
 
     name: str
-    """Readable: what varies in the study, ``beta=4,seed=0``."""
+    """Readable name made of the settings that vary, ``beta=4,seed=0``."""
     hash: str
-    """Of what determines the weights."""
+    """Hash of everything that determines the weights."""
     folder: Path
-    """Where it is trained, named by the hash."""
+    """Run folder, named after the hash."""
     point: Point
     steps: int
     """Gradient steps."""
     varies: Mapping[str, object]
-    """What varies in the study, with this run's values."""
+    """Settings that vary in the study, with the values of this run."""
     group: str
-    """Equal for runs that differ in their seed only."""
+    """Identifier shared by runs that differ only in their seed."""
     chosen: tuple[str, ...] = ()
-    """Settings that the study does not name and that were chosen for it, in a few words each."""
+    """Short descriptions of the settings that were chosen automatically because the study does not set them."""
 
 
 ONCE_WITHOUT = (
     *("seed", "n_latents", "steps", "epochs", "log_every", "validate_every", "probe_samples"),
     *("checkpoint_every", "keep_checkpoints", "train_fraction"),
 )
-"""Settings of a run that a search for the number of latents has its own of."""
+"""Settings of a run that a search for the number of latents sets itself."""
 
 
 def once_settings(point: Point) -> dict[str, object]:
-    """What is done once for each data and objective is done with these settings of its runs.
+    """Return the settings of a run that apply to an analysis done once for each dataset and objective.
 
     :param point: one of the runs.
     """
@@ -59,16 +59,16 @@ def once_settings(point: Point) -> dict[str, object]:
 
 
 class Datasets:
-    """The datasets of a study, each opened once; only the last ``most`` stay open."""
+    """The datasets of a study, each opened once; only the last ``n_open`` stay open."""
 
-    def __init__(self, most: int = 2) -> None:
-        self.most = most
+    def __init__(self, n_open: int = 2) -> None:
+        self.n_open = n_open
         self._open: dict[str, AbstractDataset] = {}
 
     def __getitem__(self, record: Mapping[str, object]) -> AbstractDataset:
         key = files.digest(record)
         if key not in self._open:
-            while len(self._open) >= self.most:
+            while len(self._open) >= self.n_open:
                 del self._open[next(iter(self._open))]
             options = {name: value for name, value in record.items() if name != "name"}
             self._open[key] = parse_source(str(record["name"]), options)
@@ -76,19 +76,19 @@ class Datasets:
 
 
 def _check_device(device: str) -> None:
-    """Refuse what is no device anywhere; whether there is one is seen where the models are trained."""
+    """Refuse an unknown device; the worker that trains checks if it is available."""
     import torch
 
     try:
         torch.device("cpu" if device == "auto" else device)
     except RuntimeError:
         raise InputError(
-            "device", "be auto, or a device of PyTorch as cpu, cuda or mps", got=f"{device!r}"
+            "device", "be auto, or a PyTorch device such as cpu, cuda or mps", got=f"{device!r}"
         ) from None
 
 
 def _digest(job: RunPlan) -> str:
-    """Return the hash of what determines the weights of a run."""
+    """Return the hash of everything that determines the weights of a run."""
     return weights_hash(job.describe("cpu", {"threads": 1}), affecting(TrainSettings, "weights"))
 
 
@@ -97,9 +97,9 @@ def _folder(study: StudyDesign, digest: str) -> Path:
 
 
 def _plan(study: StudyDesign, data: AbstractDataset, point: Point) -> RunPlan:
-    """Return the plan of a run: the planner's, or that of version 0.2.0 if the run was begun by it.
+    """Return the plan of a run: the planner's, or that of version 0.2.0 if that version started the run.
 
-    Version 0.2.0 trained every run that named no rate, batch or length at the pace of images.
+    Version 0.2.0 used the training defaults of images for every run that did not set rate, batch size or length.
     """
     job = plan(data, **point.arguments)
     if job.settings.pace == IMAGES or RunFolder(_folder(study, _digest(job))).is_begun:
@@ -109,7 +109,7 @@ def _plan(study: StudyDesign, data: AbstractDataset, point: Point) -> RunPlan:
 
 
 def plan_runs(study: StudyDesign) -> list[StudyRun]:
-    """Every run of a study, checked as :func:`polariscope.train` would check it.
+    """Return every run of a study, checked as :func:`polariscope.train` checks it.
 
     :param study: the design.
     """
@@ -131,7 +131,7 @@ def plan_runs(study: StudyDesign) -> list[StudyRun]:
         if digest in runs:
             raise InputError(
                 problem=f"the runs {runs[digest].name} and {name} are the same",
-                remedy="take one of them out of the study",
+                remedy="remove one of them from the study",
             )
         varies = {key: point.axes.get(key) for key in varying}
         rest = {key: value for key, value in point.axes.items() if key != "seed"}

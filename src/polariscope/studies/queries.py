@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def query_frame(frame: DataFrame, query: str) -> DataFrame:
-    """Return the answer to a query; the frame is called ``runs``, unless it has no columns.
+    """Return the result of a query; the frame is called ``runs``, unless it has no columns.
 
-    :param frame: with columns of one type.
-    :param query: in SQL.
+    :param frame: frame whose columns have one type each.
+    :param query: query in SQL.
     """
     try:
         duckdb = importlib.import_module("duckdb")
@@ -30,15 +30,15 @@ def query_frame(frame: DataFrame, query: str) -> DataFrame:
         try:
             answer = connection.execute(query)
             names = [column[0] for column in answer.description or ()]
-            # Not as a frame: pandas would make sums of integers real numbers.
+            # Fetched as tuples: as a frame, pandas would convert sums of integers to floats.
             rows = answer.fetchall()
         except duckdb.Error as error:
-            raise InputError(problem=f"the query cannot be answered: {str(error).strip()}") from None
+            raise InputError(problem=f"the query failed: {str(error).strip()}") from None
     return frame_of([dict(zip(names, map(_sql_cell, row), strict=True)) for row in rows], names)
 
 
 def _sql_cell(value: object) -> Cell:
-    """What a query gives, as a cell: decimal numbers are real ones, other types texts."""
+    """Convert a value of a query to a cell: decimals become floats, other types strings."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return float(value) if isinstance(value, decimal.Decimal) else str(value)

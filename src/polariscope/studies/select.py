@@ -1,4 +1,4 @@
-"""Choosing the best run of a study without labels: what each way would choose, and what that costs."""
+"""Selecting the best run of a study without labels: the choice of each criterion, and its cost."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ if TYPE_CHECKING:
 
 ELBO = "elbo"
 SELECTORS = ("udr", "dto", ELBO, "agreement")
-"""Columns that need no labels: unsupervised disentanglement ranking, distance to orthogonality, evidence lower bound,
-and agreement over seeds."""
+"""Columns that do not require labels: unsupervised disentanglement ranking, distance to orthogonality, evidence lower
+bound, and agreement over seeds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """What one way of choosing would choose."""
+    """The run that one criterion selects."""
 
     selector: str
-    """The column that is chosen by."""
+    """Column used as criterion."""
     run: str
-    """The run with the best value; of equal ones the first."""
+    """Run with the best value; the first of several equal ones."""
     value: float
-    """What the selector says of it."""
+    """Value of the criterion for this run."""
     metric: float
-    """The metric of this run."""
+    """Value of the metric for this run."""
     cost: float
-    """How much worse that is than the metric of the best run; never negative."""
+    """Difference to the metric of the best run; never negative."""
     rank: int
-    """Place of the run by the metric, from 1."""
+    """Rank of the run by the metric, from 1."""
     n: int
-    """Runs that have both numbers; the best is the best of these."""
+    """Number of runs that have both values; the best run is one of these."""
     correlation: float | None
-    """Spearman's correlation over runs of how good the selector and the metric say that they are."""
+    """Spearman's correlation over runs between criterion and metric, both oriented such that higher is better."""
     interval: Interval | None
-    """Its 95 % interval by Fisher's transformation, which takes runs as independent."""
+    """95 % interval of the correlation by Fisher's transformation, which assumes independent runs."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Selections(AbstractRecord):
-    """Every way of choosing that the table allows, beside the best run and one at random."""
+    """Selections by every criterion that the table contains, compared with the best run and a random run."""
 
     metric: str
     best_run: str
     best: float
-    """The metric of the best run of all."""
+    """Metric of the best run."""
     random: float
-    """The metric that a run chosen at random has on average."""
+    """Expected metric of a run selected at random."""
     selections: tuple[Selection, ...]
-    """The cheapest first."""
+    """Selections, in order of increasing cost."""
     missing: dict[str, str]
-    """Selectors that the table has no numbers of, with what to add to the study."""
+    """Criteria without numbers in the table, with the analysis to add to the study."""
     not_competing: tuple[str, ...] = ()
-    """Runs that were not chosen from, since they have fewer latents in use than factors vary."""
+    """Runs that cannot be selected because they have fewer latents in use than factors vary."""
     data: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Settings of the data of these runs, of those that vary; nothing if the study has one dataset."""
+    """Varying settings of the data of these runs; empty if the study has one dataset."""
 
     @property
     def random_cost(self) -> float:
-        """How much worse than the best a run chosen at random is on average."""
+        """Expected difference between the best run and a run selected at random."""
         return abs(self.best - self.random)
 
     def to_frame(self) -> DataFrame:
-        """Return a row for each way of choosing, the cheapest first."""
-        rows = [dataclasses.asdict(one) for one in self.selections]
+        """Return one row for each criterion, in order of increasing cost."""
+        rows = [dataclasses.asdict(selection) for selection in self.selections]
         for row in rows:
             row["low"], row["high"] = row.pop("interval") or (None, None)
         return frame_of(rows)
@@ -82,24 +82,24 @@ class Selections(AbstractRecord):
 
 @dataclasses.dataclass(frozen=True)
 class SelectionsByData(AbstractRecord):
-    """Choices among the runs of each dataset; runs of different datasets are not ranked against each other."""
+    """Selections among the runs of each dataset; runs of different datasets are not ranked against each other."""
 
     metric: str
     parts: tuple[Selections, ...]
-    """The choices within each dataset, in the order of the table."""
+    """Selections within each dataset, in the order of the table."""
     not_ranked: dict[str, str]
-    """Datasets without a run to choose, with the reason."""
+    """Datasets without a run to select, with the reason."""
 
     def to_frame(self) -> DataFrame:
-        """Return a row for each dataset and way of choosing, with the settings of the data in front."""
+        """Return one row for each dataset and criterion; the first columns are the settings of the data."""
         rows = [{**part.data, **row} for part in self.parts for row in rows_of(part.to_frame())]
         return frame_of(rows)
 
 
 def with_elbo(table: Table) -> Table:
-    """The table with the evidence lower bound of each run, −(reconstruction loss + KL) at the end of training.
+    """Return the table with the evidence lower bound of each run, −(reconstruction loss + KL) at the end of training.
 
-    :param table: of a study.
+    :param table: table of a study.
     """
     terms = ("loss.reconstruction", "loss.rate")
     if not set(terms) <= set(table.columns):
@@ -108,35 +108,35 @@ def with_elbo(table: Table) -> Table:
 
 
 def select_runs(table: Table, metric: str = "") -> Selections:
-    """What each selector that needs no labels would choose of a study's runs, and what that costs.
+    """Return the run that each criterion without labels selects from a study, and the cost of the selection.
 
-    The selectors are unsupervised disentanglement ranking (highest), distance to orthogonality (lowest), ELBO (highest)
-    and agreement over seeds (highest). Only finished models of done runs take part, and of these only runs with as many
-    latents in use as factors vary: the score of a collapsed model means nothing. This is the question of mushom2020
-    §5.5 and zietlow2022 §1.3: labels are used here to judge the selectors, never to choose. A table of several datasets
-    is refused; :func:`select_by_data` chooses within each.
+    The criteria are unsupervised disentanglement ranking (highest), distance to orthogonality (lowest), ELBO (highest)
+    and agreement over seeds (highest). Only finished models of runs that are done are candidates, and only if they have
+    at least as many latents in use as factors vary, since the score of a collapsed model is meaningless. This is the
+    question of mushom2020 §5.5 and zietlow2022 §1.3: labels are used here to judge the criteria, never to select. A
+    table with several datasets is refused; :func:`select_by_data` selects within each dataset.
 
-    :param table: of a study with one dataset.
-    :param metric: (default: the first of the table) the metric that would have been wished for.
+    :param table: table of a study with one dataset.
+    :param metric: (default: the first of the table) metric that the selection is judged by.
     """
     parts = table.finished.by_data()
     if len(parts) > 1:
         raise InputError(
             problem=f"the study has {len(parts)} datasets, whose runs are not ranked against each other",
-            remedy="use select_by_data, which chooses within each",
+            remedy="use select_by_data, which selects within each",
         )
     table = with_elbo(table.finished)
     return _selections(table, _direction(table, metric), {})
 
 
 def select_by_data(table: Table, metric: str = "") -> SelectionsByData:
-    """Return what :func:`select_runs` returns, for the runs of each dataset separately.
+    """Return the results of :func:`select_runs` for the runs of each dataset separately.
 
-    A dataset none of whose runs can be chosen is named with the reason; if that holds for all of them, the table is
-    refused.
+    A dataset without a run to select is listed with the reason; if there is no run to select in any dataset, the table
+    is refused.
 
-    :param table: of a study.
-    :param metric: (default: the first of the table) the metric that would have been wished for.
+    :param table: table of a study.
+    :param metric: (default: the first of the table) metric that the selection is judged by.
     """
     table = with_elbo(table.finished)
     wished = _direction(table, metric)
@@ -155,22 +155,22 @@ def select_by_data(table: Table, metric: str = "") -> SelectionsByData:
 def data_in_words(settings: Mapping[str, Any]) -> str:
     """Return the settings of a dataset as ``data=sprites, data.variants=noise``.
 
-    :param settings: of the data, of those that vary.
+    :param settings: varying settings of the data.
     """
     return assigned(settings) or "data"
 
 
 def _direction(table: Table, metric: str) -> tuple[str, int]:
-    """Return the metric, and 1 if more of it is better or −1 if less is."""
+    """Return the metric, and 1 if higher is better or −1 if lower is."""
     metric = need_metric(table, metric)
     up = column_of(metric).higher_is_better
     if up is None:
-        raise InputError("metric", "be a column of which more or less is better", got=f"{metric!r}")
+        raise InputError("metric", "be a column for which higher or lower is better", got=f"{metric!r}")
     return metric, 1 if up else -1
 
 
 def _selections(table: Table, wished: tuple[str, int], data: dict[str, Any]) -> Selections:
-    """Return the choices among the finished runs of one dataset."""
+    """Return the selections among the finished runs of one dataset."""
     from pandas import DataFrame
 
     metric, sign = wished
@@ -199,7 +199,7 @@ def _selections(table: Table, wished: tuple[str, int], data: dict[str, Any]) -> 
 
 
 def _selection(selector: str, numbers: DataFrame, sign: int) -> Selection:
-    """What a selector chooses by its values, and the metric of that; rows have the names of runs."""
+    """Return the run that a criterion selects, with its metric; rows are indexed by the names of runs."""
     values = (1 if column_of(selector).higher_is_better else -1) * numbers["value"]
     run, goodness = str(values.idxmax()), sign * numbers["metric"]
     related = spearman(values.to_numpy(), goodness.to_numpy())

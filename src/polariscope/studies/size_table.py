@@ -1,6 +1,6 @@
-"""Tables of sizing: every method, start and strength over seeds, with what each search takes.
+"""Tables of sizing: every method, start and strength over seeds, with the cost of each search.
 
-The tables of bonheme2023 chapter 8 (8.1 to 8.8 and D.5) are of this form: the number of latents as mean ± standard
+The tables of bonheme2023 chapter 8 (8.1 to 8.8 and D.5) have this form: the number of latents as mean ± standard
 deviation over seeds, the time of one search, the models it trains and their epochs.
 """
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 DIMENSION = "dimension"
-"""The start at the intrinsic dimension of the data."""
+"""Start at the intrinsic dimension of the data."""
 LONG = 120.0
-"""Seconds of a search from which on times are in minutes."""
+"""Seconds of a search above which times are shown in minutes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SearchResult:
-    """One search with one seed: its answer, and what it takes."""
+    """One search with one seed: its answer and its cost."""
 
     data: str
     method: str
@@ -57,64 +57,69 @@ class SearchResult:
     """Option whose strength varies; "" for none."""
     strength: float | int | str | None
     start: int | str | None
-    """First number of latents: a number, "dimension" for that of the data; None where a search has no start."""
+    """First number of latents: a number, or "dimension" for the intrinsic dimension; None if the search has no
+    start."""
     seed: int
     n_latents: int | None
-    """The answer; None where there is none."""
+    """The answer; None if there is none."""
     epochs: int | None
-    """The smallest number of epochs after which the answer stays, or the one that was given; None where models are
+    """Smallest number of epochs after which the answer no longer changes, or the requested number; None if models are
     trained until they are decided."""
     models: int
-    """Models that this search trains, each for so many epochs."""
+    """Number of models that this search trains, each for this number of epochs."""
     steps: int
     """Gradient steps of these models."""
     seconds: float | None
-    """Time to train and measure them, alone; models that several searches share count for each."""
+    """Time to train and measure the models of this search alone; models shared by several searches count for each."""
     note: str = ""
-    """Why there is no answer, or why it may still change."""
+    """Reason for a missing answer, or for one that might still change."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SizeTable(AbstractRecord):
-    """Searches over seeds, as tables for people, papers and programs."""
+    """Searches over seeds, with export to text, papers and programs."""
 
     searches: tuple[SearchResult, ...]
 
     @property
     def unit(self) -> str:
-        """Of the times: minutes where a search takes two or more."""
+        """Unit of the times: minutes if a search takes two or more."""
         longest = max((search.seconds or 0.0 for search in self.searches), default=0.0)
         return "min" if longest >= LONG else "s"
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes of each row (answers of 0, models of few steps), and of searches without an answer that stays."""
+        """Notes on rows (answers of 0, models of few steps) and on searches with a missing or unstable answer."""
         rows: dict[str, list[SearchResult]] = {}
-        for one in self.searches:
-            rows.setdefault(_row_name(one), []).append(one)
+        for search in self.searches:
+            rows.setdefault(_row_name(search), []).append(search)
         return (
-            *(f"{name}: {note}" for name, own in rows.items() for note in _row_notes(own)),
-            *(f"{_row_name(one)}, seed {one.seed}: {one.note}" for one in self.searches if one.note),
+            *(f"{name}: {note}" for name, searches in rows.items() for note in _row_notes(searches)),
+            *(
+                f"{_row_name(search)}, seed {search.seed}: {search.note}"
+                for search in self.searches
+                if search.note
+            ),
         )
 
     def to_table(self) -> Table:
-        """One row for each search; :meth:`polariscope.studies.table.Table.aggregate` has means and intervals."""
+        """Return a table with one row for each search; its method ``aggregate`` computes means and intervals."""
         scale = 60.0 if self.unit == "min" else 1.0
-        settings = list(dict.fromkeys(one.setting for one in self.searches if one.setting))
+        settings = list(dict.fromkeys(search.setting for search in self.searches if search.setting))
         rows: list[Columns] = []
-        for number, one in enumerate(self.searches):
+        for number, search in enumerate(self.searches):
             row: dict[str, Cell] = {
                 "run": f"search-{number}",
-                "data": one.data,
-                "method": one.method,
-                **{name: one.strength for name in settings if name == one.setting},
-                "start": one.start,
-                "seed": one.seed,
-                "n": one.n_latents,
-                f"time ({self.unit})": None if one.seconds is None else one.seconds / scale,
-                "models": one.models,
-                "epochs": one.epochs,
-                "steps": one.steps,
+                "data": search.data,
+                "method": search.method,
+                **{name: search.strength for name in settings if name == search.setting},
+                "start": search.start,
+                "seed": search.seed,
+                "n": search.n_latents,
+                f"time ({self.unit})": None if search.seconds is None else search.seconds / scale,
+                "models": search.models,
+                "epochs": search.epochs,
+                "steps": search.steps,
             }
             rows.append(row)
         varying = [
@@ -125,9 +130,10 @@ class SizeTable(AbstractRecord):
         return Table(rows, (*varying, "seed"), self.notes)
 
     def to_summary(self) -> SummaryTable:
-        """Number of latents as mean ± standard deviation over seeds; of time, models and epochs the mean.
+        """Return mean ± standard deviation of the number of latents over seeds, and means of time, models and epochs.
 
-        The layout of bonheme2023 Tabs 8.1 to 8.8 and D.5; of several data, one beside the other, as in Tab. 8.2.
+        The layout is that of bonheme2023 Tabs 8.1 to 8.8 and D.5; several datasets are shown side by side, as in Tab.
+        8.2.
         """
         table = self.to_table()
         columns = ["n", f"time ({self.unit})", "models", "epochs"]
@@ -144,26 +150,26 @@ class SizeTable(AbstractRecord):
         return dataclasses.replace(summary, cells=cells)
 
     def to_markdown(self) -> str:
-        """As a table of Markdown."""
+        """Return the summary as a Markdown table."""
         return self.to_summary().to_markdown()
 
     def to_latex(self) -> str:
-        """As a ``tabular`` of LaTeX."""
+        """Return the summary as a LaTeX ``tabular``."""
         return self.to_summary().to_latex()
 
     def to_csv(self) -> str:
-        """All searches, a row for each, as comma-separated values."""
+        """Return all searches, one row each, as comma-separated values."""
         return csv_of(self.to_frame())
 
     def to_frame(self) -> DataFrame:
-        """Return all searches, a row for each, as a frame of pandas."""
+        """Return all searches, one row each, as a pandas frame."""
         columns = [field.name for field in dataclasses.fields(SearchResult)]
-        return frame_of([dataclasses.asdict(one) for one in self.searches], columns)
+        return frame_of([dataclasses.asdict(search) for search in self.searches], columns)
 
     def write(self, folder: str | Path) -> list[Path]:
         """Write the table as Markdown, LaTeX and comma-separated values.
 
-        :param folder: where to.
+        :param folder: folder of the files.
         """
         target = SearchFolder(folder)
         texts = {"md": self.to_markdown(), "tex": self.to_latex(), "csv": self.to_csv()}
@@ -175,22 +181,24 @@ class SizeTable(AbstractRecord):
         return self.to_markdown()
 
 
-def _row_name(one: SearchResult) -> str:
-    return ", ".join(filter(None, (one.data, one.method, _words(one))))
+def _row_name(search: SearchResult) -> str:
+    return ", ".join(filter(None, (search.data, search.method, _description(search))))
 
 
 def _row_notes(searches: Sequence[SearchResult]) -> list[str]:
-    """Return what to know about the mean over the seeds of one row."""
+    """Return notes on the mean over the seeds of one row."""
     notes = []
-    zeros = [one.seed for one in searches if one.n_latents == 0]
+    zeros = [search.seed for search in searches if search.n_latents == 0]
     if zeros:
         seeds = numbered("seed", zeros)
         notes.append(
             f"the answer is 0 latents for {seeds}: no number of latents meets the criterion. The mean includes "
             f"{'these zeros' if len(zeros) > 1 else 'this zero'}."
         )
-    # Methods without epochs decide themselves how long a model is trained.
-    lengths = [one.steps // one.models for one in searches if one.epochs is not None and one.models]
+    # Methods without epochs choose the length of training themselves.
+    lengths = [
+        search.steps // search.models for search in searches if search.epochs is not None and search.models
+    ]
     if lengths and min(lengths) < SETTINGS.min_steps:
         steps = span(min(lengths), max(lengths), ",", " to ")
         notes.append(
@@ -200,13 +208,13 @@ def _row_notes(searches: Sequence[SearchResult]) -> list[str]:
     return notes
 
 
-def _words(one: SearchResult) -> str:
-    parts = [f"{one.setting} = {show(one.strength)}"] if one.setting else []
-    return ", ".join([*parts, *([f"start {one.start}"] if one.start is not None else [])])
+def _description(search: SearchResult) -> str:
+    parts = [f"{search.setting} = {show(search.strength)}"] if search.setting else []
+    return ", ".join([*parts, *([f"start {search.start}"] if search.start is not None else [])])
 
 
 def published_methods() -> tuple[str, ...]:
-    """The searches that train all models for whole epochs: FONDUE as published, and its kin."""
+    """Return the searches that train all models for whole epochs: FONDUE as published, and related methods."""
     return tuple(name for name in family if "epochs" in family.traits(name)["uses"])
 
 
@@ -222,22 +230,22 @@ def size_table(
     announce: Callable[[tuple[str, ...]], None] | None = None,
     **options: OptionValue,
 ) -> SizeTable:
-    """Size with several methods, starts and strengths over seeds, and record what each search takes.
+    """Size with several methods, starts and strengths over seeds, and record the cost of each search.
 
-    The published searches train models of 1, 2, … epochs until the answer stays; the smallest such number is reported,
-    with the models and the time of the search that it belongs to (bonheme2023 §8.4). ``epochs`` fixes it. Other
-    methods are run as :func:`polariscope.size` does. Searches share the models of the same data, recipe, strength and
-    seed, so nothing is trained twice; times are those of each search alone, on this machine as busy as it was.
+    The published searches train models for 1, 2, … epochs until the answer no longer changes. The smallest such number
+    is reported, with the models and the time of that search (bonheme2023 §8.4). ``epochs`` fixes it. Other methods run
+    as in :func:`polariscope.size`. Searches share models with the same data, recipe, strength and seed, so nothing is
+    trained twice. Times are those of each search alone, measured on this machine under its load at the time.
 
-    :param data: a dataset, an array of observations, or several of these by name.
-    :param methods: (default: all published searches) names of ``polariscope.sizing``.
-    :param starts: (default: the dimension of the data) first numbers of latents: "dimension" or numbers, for the
-        methods that have a start.
+    :param data: a dataset, an array of observations, or a mapping from names to several of these.
+    :param methods: (default: all published searches) members of ``polariscope.sizing``.
+    :param starts: (default: the dimension of the data) first numbers of latents, "dimension" or integers, for methods
+        that have a start.
     :param strengths: (default none) one option of the models and its values, ``{"beta": (0.5, 2, 4)}``.
     :param seeds: (default 10) number of seeds.
-    :param begin: (default None) called with the data, the strength and the epochs that come next, as text.
-    :param announce: (default None) called with what was chosen for the models (net, likelihood, units, learning rate,
-        batch size), before anything is trained.
+    :param begin: (default None) called before each part with a text that names the data, the strength and the epochs.
+    :param announce: (default None) called before training with the automatic choices for the models (net, likelihood,
+        units, learning rate, batch size).
     :param options: options of the methods as in :func:`polariscope.size`, and of the models as in
         :func:`polariscope.train`.
     """
@@ -247,7 +255,8 @@ def size_table(
         raise InputError("methods", "be one or more names, each once", got=f"{methods!r}")
     if "n_init" in options:
         raise InputError(
-            problem=(Argument("n_init"), " is one start"), remedy=("give ", Argument("starts"), " instead")
+            problem=(Argument("n_init"), " is a single start"),
+            remedy=("use ", Argument("starts"), " instead"),
         )
     check_bounds_used(options, methods)
     _check_starts(starts)
@@ -285,21 +294,21 @@ def size_table(
 
 @dataclasses.dataclass(frozen=True)
 class _Job:
-    """The searches of one dataset and one strength, checked."""
+    """The searches for one dataset and one strength, after checking."""
 
     search: Search
     name: str
     setting: str
     strength: Any
     questions: tuple[tuple[Question, int | str | None], ...]
-    """What is asked, and the start in words."""
+    """Questions to answer, each with its start: a number, "dimension" or None."""
     steps_per_epoch: int
     chosen: tuple[str, ...]
-    """What was chosen for the models, in a few words each."""
+    """Short descriptions of the automatic choices for the models."""
 
     @property
     def folder(self) -> str:
-        """Where its models are, in the folder of the table."""
+        """Name of the folder of its models, inside the folder of the table."""
         parts = [self.name, f"{self.setting}-{show(self.strength)}" if self.setting else ""]
         return "/".join(filter(None, parts))
 
@@ -318,7 +327,7 @@ def _strength(strengths: Mapping[str, Sequence[OptionValue]] | None) -> tuple[st
 
 
 def _plan(search: Search, name: str, setting: str, strength: Any, starts: Sequence[int | str]) -> _Job:
-    """Return the searches of one dataset and one strength, checked."""
+    """Return the searches for one dataset and one strength, after checking them."""
     questions: list[tuple[Question, int | str | None]] = []
     for method in search.methods:
         for start in starts if "n_init" in used_by(method) else (None,):
@@ -331,12 +340,12 @@ def _plan(search: Search, name: str, setting: str, strength: Any, starts: Sequen
 
 
 def _choices(questions: Sequence[Question]) -> tuple[str, ...]:
-    """Return what is chosen for the models of one dataset; if methods differ, with their names."""
-    chosen = {each.method: each.chosen for each in questions if family.traits(each.method)["trains"]}
+    """Return the automatic choices for the models of one dataset, with the names of methods if they differ."""
+    by_method = {each.method: each.chosen for each in questions if family.traits(each.method)["trains"]}
     choices = []
-    for choice in dict.fromkeys(each for own in chosen.values() for each in own):
-        methods = [method for method, own in chosen.items() if choice in own]
-        choices.append(choice if len(methods) == len(chosen) else f"{choice} ({', '.join(methods)})")
+    for choice in dict.fromkeys(each for part in by_method.values() for each in part):
+        methods = [method for method, part in by_method.items() if choice in part]
+        choices.append(choice if len(methods) == len(by_method) else f"{choice} ({', '.join(methods)})")
     return tuple(choices)
 
 
@@ -350,13 +359,13 @@ def _all_choices(jobs: Sequence[_Job]) -> tuple[str, ...]:
 
 def _check_starts(starts: object) -> None:
     is_list = isinstance(starts, Sequence) and not isinstance(starts, str)
-    given = list(cast("Sequence[object]", starts)) if is_list else []
+    values = list(cast("Sequence[object]", starts)) if is_list else []
     wrong = [
         start
-        for start in given
+        for start in values
         if start != DIMENSION and (isinstance(start, bool) or not isinstance(start, Integral) or start < 1)
     ]
-    if not given or wrong or len(set(given)) < len(given):
+    if not values or wrong or len(set(values)) < len(values):
         raise InputError(
             "starts",
             f"be {DIMENSION!r} or integers from 1, each once, at least one of them",
@@ -371,13 +380,16 @@ def _searches(
     progress: Progress | None,
     begin: Callable[[str], None] | None,
 ) -> list[SearchResult]:
-    """Return all searches with one seed; those with epochs take turns, so each model is measured before it goes on."""
+    """Return all searches with one seed.
+
+    Searches by epochs take turns, so each model is measured before it is trained further.
+    """
 
     def candidates_of(question: Question) -> AbstractCandidates:
         by_epochs = "epochs" in used_by(question.method)
         models = folder / job.folder / ("epochs" if by_epochs else "steps")
         recipe = dict(question.recipe)
-        if by_epochs:  # so a search that is asked later has the models as they were
+        if by_epochs:  # all checkpoints, so a later search can use the models at earlier epochs
             recipe |= {"keep_checkpoints": "all", "checkpoint_every": max(1000, job.steps_per_epoch)}
         return job.search.candidates(models, seed, recipe, progress)
 
@@ -393,40 +405,40 @@ def _searches(
             break
         if begin is not None:
             length = "" if is_fixed else plural(epochs, "epoch")
-            if words := ", ".join(filter(None, (job.folder, length))):
-                begin(words)
+            if description := ", ".join(filter(None, (job.folder, length))):
+                begin(description)
         for index in pending:
             question, start = job.questions[index]
             candidates = candidates_of(question)
-            goal, own = question.goal, dict(question.own)
+            goal, options = question.goal, dict(question.own)
             if start == DIMENSION:
                 goal = dataclasses.replace(goal, n_init=min(first(), goal.cap))
             is_open = "epochs" in used_by(question.method) and goal.epochs is None and goal.steps is None
             if is_open:
                 goal = dataclasses.replace(goal, epochs=epochs)
             try:
-                answer = family[question.method](candidates, goal, **own)
+                answer = family[question.method](candidates, goal, **options)
             except CapError as error:
                 results[index] = _search(job, question, start, candidates, None, goal.epochs, str(error))
                 continue
-            one = _search(job, question, start, candidates, answer, goal.epochs)
+            result = _search(job, question, start, candidates, answer, goal.epochs)
             if not is_open:
-                results[index] = one
+                results[index] = result
                 continue
             answers[index].append(-1 if answer.value is None else int(answer.value))
             if has_settled(answers[index]):
                 results[index] = before[index]
             elif epochs == MAX_EPOCHS:
-                # Equal answers that have not settled are 0: the note on the row explains them.
+                # Equal answers that have not settled are 0; the note on the row explains them.
                 is_zero = answers[index][-1] == answers[index][-2]
                 note = f"The answer has not settled after {MAX_EPOCHS} epochs: {answers[index]}."
-                results[index] = one if is_zero else dataclasses.replace(one, note=note)
-            before[index] = one
+                results[index] = result if is_zero else dataclasses.replace(result, note=note)
+            before[index] = result
     return [results[index] for index in sorted(results)]
 
 
 def _dimension(candidates: AbstractCandidates, question: Question) -> int:
-    """The intrinsic dimension of the data, once for all searches of a seed."""
+    """Return the intrinsic dimension of the data, computed once for all searches of a seed."""
     return first_guess(candidates, dataclasses.replace(question.goal, n_init=None, cap=10**9))[0]
 
 

@@ -1,4 +1,4 @@
-"""A study: its design, and everything one does with it. ``polariscope.Study``."""
+"""``polariscope.Study``: the design of a study, with methods that run it and read its results."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class Study(StudyDesign):
     """A design with the functions that run it and read its results.
 
-    The fields are those of :class:`~polariscope.studies.design.StudyDesign`. This class adds no field; every method is
-    a call of one function, so the modules behind them need only the design.
+    The fields are those of :class:`~polariscope.studies.design.StudyDesign`. This class adds no field; every method
+    calls one function, so the modules of these functions depend only on the design.
     """
 
     def plan(self) -> list[StudyRun]:
-        """Every run, checked as :func:`polariscope.train` would check it; nothing is trained or written."""
+        """Return every run, checked as :func:`polariscope.train` checks it; nothing is trained or written."""
         return plan_runs(self)
 
     def run(
@@ -40,7 +40,7 @@ class Study(StudyDesign):
         progress: bool = False,
         **options: OptionValue,
     ) -> dict[str, int]:
-        """Make the runs that are missing, and count the runs that are waiting, running, done and failed.
+        """Train and analyse the missing runs, and return the number of runs that are waiting, running, done and failed.
 
         :param workers: (default: 1, or as many as a Ray cluster has room for) number of processes that train at the
             same time, or of jobs.
@@ -57,10 +57,10 @@ class Study(StudyDesign):
         return dict(make_missing(Ledger(self), on, options, workers, progress=progress).counts.items())
 
     def submit(self, workers: int = 1, *, cluster: str = "slurm", options: Options | None = None) -> Jobs:
-        """Submit SLURM jobs that make the missing runs, and return the jobs at once.
+        """Submit SLURM jobs that train the missing runs, and return the jobs at once.
 
-        :param workers: (default 1) number of jobs; each makes one run after the other.
-        :param cluster: (default "slurm") or "local": processes of this machine that outlive this one.
+        :param workers: (default 1) number of jobs; each trains one run after another.
+        :param cluster: (default "slurm") "slurm", or "local" for processes of this machine that outlive this one.
         :param options: (default: those of the cluster) options of sbatch: partition, time, mem, cpus_per_task …
         """
         from polariscope.studies.workers.slurm import submit
@@ -68,17 +68,17 @@ class Study(StudyDesign):
         return submit(Ledger(self), workers, cluster, options)
 
     def table(self) -> DataFrame:
-        """Return one row for each run as a frame of pandas."""
+        """Return a pandas frame with one row for each run."""
         from polariscope.studies.table_rows import study_table
 
         return study_table(Ledger(self)).to_frame()
 
     def figure(self, name: str, where: Sequence[str] = (), **options: OptionValue) -> Drawing:
-        """Draw a figure of the study: a picture, and the numbers behind it.
+        """Draw a figure of the study, and return it with the numbers behind it.
 
         :param name: a member of ``polariscope.figures``.
         :param where: (default: all rows) conditions that rows of its table must meet, ``beta=4``.
-        :param options: of the figure, by name.
+        :param options: options of the figure.
         """
         from polariscope.studies.figures import family, make_figure
 
@@ -86,11 +86,11 @@ class Study(StudyDesign):
         return make_figure(figure, figure.table(Ledger(self)), where)
 
     def select(self, metric: str = "") -> Selections:
-        """What each way of choosing a run without labels would choose, and what that costs.
+        """Return the run that each criterion without labels selects, and the cost of the selection.
 
-        A study of several datasets is refused: :meth:`select_by_data` chooses within each of them.
+        A study with several datasets is refused: :meth:`select_by_data` selects within each dataset.
 
-        :param metric: (default: the first of the table) the metric that would have been wished for.
+        :param metric: (default: the first of the table) metric that the selection is judged by.
         """
         from polariscope.studies.select import select_runs
         from polariscope.studies.table_rows import study_table
@@ -98,9 +98,9 @@ class Study(StudyDesign):
         return select_runs(study_table(Ledger(self)), metric)
 
     def select_by_data(self, metric: str = "") -> SelectionsByData:
-        """Return what each way of choosing a run without labels would choose within each dataset, and what that costs.
+        """Return the run that each criterion without labels selects within each dataset, and the cost of the selection.
 
-        :param metric: (default: the first of the table) the metric that would have been wished for.
+        :param metric: (default: the first of the table) metric that the selection is judged by.
         """
         from polariscope.studies.select import select_by_data
         from polariscope.studies.table_rows import study_table
@@ -108,5 +108,5 @@ class Study(StudyDesign):
         return select_by_data(study_table(Ledger(self)), metric)
 
     def status(self) -> dict[str, int]:
-        """How many runs are waiting, running, done and failed."""
+        """Return the number of runs that are waiting, running, done and failed."""
         return dict(Ledger(self).counts().items())

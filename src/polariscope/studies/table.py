@@ -1,4 +1,4 @@
-"""Runs side by side: one row for each, with its settings and results; means over seeds and comparisons of them."""
+"""A table of runs: one row for each run with its settings and results; means over seeds and comparisons."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from polariscope.studies.paired import Comparison
 
 FORMATS = ("csv", "tsv", "json", "md", "parquet")
-"""Formats of a table's file."""
+"""File formats of a table."""
 IDENTITY = ("run", "state", "step")
-"""Columns that come before the settings."""
+"""Columns before the settings."""
 WORDS = ("message", "folder")
-"""Columns that come last, and are texts."""
+"""Columns of text, which come last."""
 MAX_RUNS_NAMED = 4
-"""Runs that are named in a note; of the others it says how many there are."""
+"""Maximum number of runs named in a note; the others are counted."""
 
 
 class Table:
-    """A frame of pandas with what pandas cannot know: which columns are settings, and which runs were left out.
+    """A pandas frame with metadata: the columns that are settings, and the runs that were left out.
 
-    :param rows: a frame, or mappings from names to cells; a cell that a row does not have is missing.
+    :param rows: a frame, or mappings from column names to cells; cells that a mapping lacks are missing.
     :param settings: columns that vary by design, the seed last.
-    :param notes: (default none) sentences about rows that were left out, and the rule.
+    :param notes: (default none) notes on rows that were left out, and the rule.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Table:
         last = [name for name in WORDS if name in frame.columns]
         rest = [name for name in frame.columns if name not in {*first, *last}]
         self.frame: DataFrame = frame[[*first, *rest, *last]].reset_index(drop=True)
-        """One row for each run or model; a column that mixes types has them as they are."""
+        """One row for each run or model; a column with mixed types keeps them."""
         self.settings = tuple(settings)
         self.notes = tuple(notes)
 
@@ -76,7 +76,7 @@ class Table:
 
     @functools.cached_property
     def rows(self) -> tuple[Columns, ...]:
-        """The rows as mappings from all columns to plain values; None for a missing cell."""
+        """Rows as mappings from all columns to plain values; None for a missing cell."""
         return tuple(rows_of(self.frame))
 
     @property
@@ -86,7 +86,7 @@ class Table:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Label of each column, as an axis has it, from the analyses that give the columns."""
+        """Label of each column for an axis, from the analysis that computes it."""
         from polariscope.studies.columns import column_of
 
         return {name: column_of(name).label for name in self.columns}
@@ -104,16 +104,16 @@ class Table:
 
     @property
     def done(self) -> Table:
-        """Runs that are done; the loss of others is that of a model that is not trained yet."""
+        """Runs that are done; the loss of the others is that of an unfinished model."""
         return self if "state" not in self.columns else self.replace(self.frame[self.frame.state == "done"])
 
     def competing(self, does: bool = True) -> Table:
         """Return the runs that compete for the best score, or those that do not.
 
-        Runs with fewer latents in use than factors that vary do not: a collapsed model can have a high score. A run of
-        which one of the two numbers is not known competes.
+        Runs with fewer latents in use than factors vary do not compete, because a collapsed model can have a high
+        score. A run competes if one of the two numbers is unknown.
 
-        :param does: (default True) whether those that compete are returned.
+        :param does: (default True) return the runs that compete, otherwise the others.
         """
         if not {"in_use", "n_factors"} <= set(self.columns):
             return self if does else self.replace(self.frame.iloc[:0])
@@ -121,22 +121,22 @@ class Table:
 
     @property
     def data_settings(self) -> tuple[str, ...]:
-        """Settings that vary and that say which dataset a run was trained on: its name, and options of the data."""
+        """Varying settings that identify the dataset of a run: its name, and options of the data."""
         return tuple(name for name in self.settings if name == "data" or name.startswith("data."))
 
     def by_data(self) -> list[tuple[dict[str, Any], Table]]:
         """Return the runs of each dataset, with the settings of the data that vary.
 
-        Scores of models of different datasets cannot be ranked against each other.
+        Scores of models trained on different datasets cannot be ranked against each other.
         """
         others = [name for name in (*self.settings, "step") if name not in self.data_settings]
         return [(settings, self.replace(self.frame.iloc[rows])) for settings, rows in self.groups(*others)]
 
     def where(self, *conditions: str) -> Table:
-        """Return the rows for which all conditions hold: ``mig>0.3``, ``beta=4``, ``state!=failed``.
+        """Return the rows that meet all conditions: ``mig>0.3``, ``beta=4``, ``state!=failed``.
 
-        :param conditions: a column, one of = != < <= > >=, and a value. A missing cell meets none. Variants of the data
-            may be called by their names (see :meth:`value_named`).
+        :param conditions: a column, one of = != < <= > >=, and a value. A missing cell meets no condition. Variants of
+            the data can be written as short names (see :meth:`value_named`).
         """
         frame = self.frame
         for condition in map(Condition.parse, conditions):
@@ -144,14 +144,14 @@ class Table:
             self._check(name)
             is_variants = name == VARIANTS and name in self.settings
             meant = self.value_named(name, condition.value) if is_variants else condition.value
-            if meant is None:  # data without variants, in a table whose cell of them is empty
+            if meant is None:  # data without variants have an empty cell
                 frame = frame[condition.missing(frame[name].isna())]
             else:
                 frame = frame[[condition.holds(cell, str(meant)) for cell in cells_of(frame[name])]]
         return self.replace(frame)
 
     def only(self, columns: Sequence[str]) -> Table:
-        """Return fewer columns; the run and the settings stay.
+        """Return the table with fewer columns; the run and the settings are always included.
 
         :param columns: names of results.
         """
@@ -161,11 +161,11 @@ class Table:
         return self.replace(self.frame[[name for name in self.columns if name in shown]])
 
     def aggregate(self, columns: Sequence[str] | None = None) -> list[Aggregate]:
-        """Return every column over the seeds of each setting; runs that are not done have no part in it.
+        """Return every column averaged over the seeds of each setting; runs that are not done are excluded.
 
-        Those without a finite number are left out of the row of that column.
+        Runs without a finite number in a column are left out of the mean of that column.
 
-        :param columns: (default: all that were measured) names.
+        :param columns: (default: all results) names of columns.
         """
         from polariscope.studies.over_seeds import aggregate_columns
 
@@ -174,7 +174,7 @@ class Table:
         return aggregate_columns(self.done, self.measured if columns is None else columns)
 
     def over_seeds(self) -> Table:
-        """Return :meth:`aggregate` as a table: a row for each setting and column."""
+        """Return :meth:`aggregate` as a table with one row for each setting and column."""
         from polariscope.studies.over_seeds import rows_of_aggregates
 
         settings = [name for name in self.settings if name != "seed"]
@@ -189,19 +189,19 @@ class Table:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """A note if runs are not done, and so have no part in means and comparisons."""
+        """A note on runs that are not done and are therefore excluded from means and comparisons."""
         names = listed(self.not_done, MAX_RUNS_NAMED)
         return (f"Not in the means, since they are not done: {names}.",) if names else ()
 
     def comparisons(self, setting: str, first: object, second: object) -> list[Comparison]:
-        """Return :meth:`compare` for every column that was measured and has pairs; none is refused.
+        """Return :meth:`compare` for every result that has pairs; if no column has pairs, the call is refused.
 
         If other settings vary too, the comparison over all pairs is followed by one for each of these settings, over
-        its seeds alone; not if each has a single pair.
+        its seeds alone, unless each has a single pair.
 
-        :param setting: what changes.
-        :param first: its value in the first of each pair, or its name (see :meth:`value_named`).
-        :param second: in the second.
+        :param setting: name of the setting that changes.
+        :param first: its value in the first run of each pair, or a short name (see :meth:`value_named`).
+        :param second: its value in the second run.
         """
         from polariscope.studies.paired import compare_columns
 
@@ -216,14 +216,14 @@ class Table:
         return comparisons
 
     def value_named(self, setting: str, name: object) -> object:
-        """Return the value of a setting that is meant by a name: the value itself, or a short name of variants.
+        """Return the value of a setting that a name refers to: the value itself, or a short name of variants.
 
-        ``manipulated`` is the one of ``data.variants`` that has a variant of this name, whatever its options, and
-        ``original`` stands for data without variants. A name that stands for several values is refused; what stands for
-        none is given back.
+        ``manipulated`` refers to the value of ``data.variants`` that contains a variant of this name, with any options,
+        and ``original`` to data without variants. A name that matches several values is refused; a name that matches
+        none is returned unchanged.
 
-        :param setting: one that varies.
-        :param name: what was asked for.
+        :param setting: name of a setting that varies.
+        :param name: the value, or a short name of variants.
         """
         if setting not in self.settings:
             raise unknown("setting that varies", setting, self.settings)
@@ -231,7 +231,7 @@ class Table:
         return value_among(values, setting, name)
 
     def _two_values(self, setting: str, first: object, second: object) -> tuple[object, object]:
-        """The values that are meant by two names; the same value twice is refused, as it differs in nothing."""
+        """Return the values that two names refer to; refuse the same value twice."""
         from polariscope.studies.paired import check_values_differ
 
         self._check_rows()
@@ -240,14 +240,14 @@ class Table:
         return values
 
     def compare(self, column: str, setting: str, first: object, second: object) -> Comparison:
-        """Return how much a column changes between two values of a setting, over pairs that are equal in all else.
+        """Return the change of a column between two values of a setting, over pairs of runs that are otherwise equal.
 
-        Runs that are not done have no part in it.
+        Runs that are not done are excluded.
 
-        :param column: what is compared.
-        :param setting: what changes.
-        :param first: its value in the first of each pair, or its name (see :meth:`value_named`).
-        :param second: in the second.
+        :param column: name of the column.
+        :param setting: name of the setting that changes.
+        :param first: its value in the first run of each pair, or a short name (see :meth:`value_named`).
+        :param second: its value in the second run.
         """
         from polariscope.studies.paired import compare_column
 
@@ -264,9 +264,9 @@ class Table:
         return comparison
 
     def groups(self, *without: str) -> list[tuple[dict[str, Any], Int[np.ndarray, " row"]]]:
-        """Return the rows with the same settings but for some: these settings, and the positions of the rows.
+        """Group the rows by their settings, except some; return these settings and the positions of the rows.
 
-        :param without: settings that do not count.
+        :param without: settings that are ignored.
         """
         names = [name for name in (*self.settings, "step") if name not in without and name in self.columns]
         if not names or self.frame.empty:
@@ -285,11 +285,11 @@ class Table:
             raise unknown("column", name, self.columns)
 
     def _check_rows(self) -> None:
-        """Refuse a table of which conditions have left nothing."""
+        """Refuse a table without rows after conditions were applied."""
         if not len(self) and self.columns:
             raise InputError(
                 problem="no run of the table meets the conditions",
-                remedy="leave one out, or give another value",
+                remedy="remove a condition, or change its value",
             )
 
     @property
@@ -303,10 +303,10 @@ class Table:
             frame = frame.sort_values("step", kind="stable", na_position="first")
         return self.replace(frame.drop_duplicates("run", keep="last").sort_index())
 
-    # How it is written.
+    # Export.
 
     def to_frame(self) -> DataFrame:
-        """Return a frame with columns of one type: mixed numbers become real numbers, other mixtures texts."""
+        """Return a frame whose columns have one type each: mixed numbers become floats, other mixtures strings."""
         return uniform(self.frame)
 
     def to_dict(self) -> dict[str, Any]:
@@ -326,15 +326,15 @@ class Table:
         return csv_of(self.frame)
 
     def to_markdown(self) -> str:
-        """Return a table of Markdown, numbers with four digits."""
+        """Return a Markdown table, with numbers of four digits."""
         cells = [list(map(cell_text, cells_of(self.frame[name]))) for name in self.columns]
         return TextTable(*self.columns, rows=zip(*cells, strict=True), notes=self.notes).to_markdown()
 
     def write(self, file: Path, format: str | None = None) -> None:
-        """Write it whole or not at all, with all columns.
+        """Write the table with all columns, atomically.
 
-        :param file: where to.
-        :param format: (default: by the end of the file's name) csv, tsv, json, md or parquet.
+        :param file: path of the file.
+        :param format: (default: from the file's suffix) csv, tsv, json, md or parquet.
         """
         format = format or file.suffix.removeprefix(".")
         if format not in FORMATS:
@@ -345,12 +345,12 @@ class Table:
             write_frame(self.frame, file, format)
 
     def sql(self, query: str) -> Table:
-        """Return the answer of duckdb to a query. The table is called ``runs``.
+        """Return the result of an SQL query, executed by duckdb. The table is called ``runs``.
 
-        Names with a point are quoted, ``select beta, avg("loss.rate") from runs group by beta``. A query may name files
-        too, those of other studies for example: ``select * from 'tables/*.parquet'``.
+        Names with a point are quoted, ``select beta, avg("loss.rate") from runs group by beta``. A query can also read
+        files, such as tables of other studies: ``select * from 'tables/*.parquet'``.
 
-        :param query: in SQL.
+        :param query: query in SQL.
         """
         from polariscope.studies.queries import query_frame
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def study_table(ledger: Ledger, *, details: bool = False) -> Table:
-    """One row for each run of a study within its budget, or for each of its models where checkpoints are measured.
+    """Return one row for each run of a study within its budget, or for each model if checkpoints are analysed.
 
-    :param ledger: that of the study.
-    :param details: (default False) whether columns by type of latent, by factor and by number of samples are there too.
+    :param ledger: ledger of the study.
+    :param details: (default False) include columns by type of latent, by factor and by number of samples.
     """
     study, rows, discarded = ledger.study, [], []
     extra = _over_cells(ledger)
@@ -69,7 +69,7 @@ def study_table(ledger: Ledger, *, details: bool = False) -> Table:
 
 
 def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[int, Columns]]:
-    """The models of a run that have a row, by step; a run that is not done has one with what there is."""
+    """Return the models of a run that have a row, by step; an unfinished run has one row with the results so far."""
     if entry.state != "done":
         with contextlib.suppress(PolariscopeError, OSError):
             opened = Run(entry.run.folder, read_only=True)
@@ -83,14 +83,14 @@ def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[in
         for analysis in ledger.study.analyses("each").values():
             measured = analysis.measure(opened, step)
             cells |= {**analysis.columns(measured), **(analysis.details(measured) if details else {})}
-        # Where the run was diagnosed, counts are of the diagnosis, not of the few samples of the log.
+        # If the run was diagnosed, counts are those of the diagnosis, not of the few samples of the log.
         logged = log_cells(log, step) if step else log_cells(opened.log_until(), None)
         rows.append((step or entry.step, {**logged, **cells, **time_cells(opened)}))
     return rows
 
 
 def _over_cells(ledger: Ledger) -> dict[str, Columns]:
-    """What was measured over several runs, by the hash of each."""
+    """Return the results over several runs, by the hash of each run."""
     cells: dict[str, Columns] = {}
     for task in ledger.over_tasks():
         result = ledger.over_result(task)
@@ -100,9 +100,9 @@ def _over_cells(ledger: Ledger) -> dict[str, Columns]:
 
 
 def log_cells(log: Sequence[Mapping[str, object]], step: int | None) -> Columns:
-    """The last line of a log, or that of a step: loss, terms, validation, and counts of types.
+    """Return the cells of the last line of a log, or of a step: loss, terms, validation, and counts of types.
 
-    :param log: its lines.
+    :param log: lines of the log.
     :param step: (default None: the last) a step.
     """
     lines: list[Any] = [line for line in log if step is None or line["step"] <= step]  # type: ignore[operator]
@@ -113,9 +113,9 @@ def log_cells(log: Sequence[Mapping[str, object]], step: int | None) -> Columns:
 
 
 def line_cells(line: Mapping[str, Any]) -> Columns:
-    """One line of a log: loss, terms, validation where it has one, and counts of types.
+    """Return the cells of one line of a log: loss, terms, validation if there is one, and counts of types.
 
-    :param line: of the log.
+    :param line: line of the log.
     """
     return {
         "loss": line["loss"],
@@ -126,17 +126,17 @@ def line_cells(line: Mapping[str, Any]) -> Columns:
 
 
 def settings_of(run: StudyRun) -> Columns:
-    """What varies in a study, with the values of one run.
+    """Return the settings that vary in a study, with the values of one run.
 
-    :param run: one of the study.
+    :param run: a run of the study.
     """
     return {name: _cell(value) for name, value in run.varies.items()}
 
 
 def time_cells(run: Run) -> Columns:
-    """How long a run took in all, and its training.
+    """Return the seconds that a run took in total, and those of its training.
 
-    :param run: one of a study; others keep no times.
+    :param run: a run of a study; times of other runs are not recorded.
     """
     seconds = run.folder.seconds()
     if not seconds:
@@ -145,10 +145,10 @@ def time_cells(run: Run) -> Columns:
 
 
 def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
-    """Any runs side by side: what varies between them, their loss, and the newest of what was measured of each.
+    """Return a table of any runs: the settings that differ, their loss, and the newest result of each kind.
 
-    :param folders: those of runs.
-    :param step: (default None: the finished models) the checkpoints of this step.
+    :param folders: run folders.
+    :param step: (default None: the finished models) step of the checkpoints.
     """
     opened = [Run(folder, read_only=True) for folder in folders]
     if not opened:
@@ -175,7 +175,7 @@ def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
 
 
 def _axes(run: Run) -> dict[str, object]:
-    """What a run was trained with, flat."""
+    """Return the settings of a run in a flat dictionary."""
     record = run.settings
     data = {
         f"data.{key}": in_words(value) if key == "variants" else value
@@ -198,7 +198,7 @@ def _axes(run: Run) -> dict[str, object]:
 
 
 def _newest(run: Run, step: int | None) -> Columns:
-    """What was measured last of each kind."""
+    """Return the newest result of each kind."""
     cells: Columns = {}
     for name in analyses:
         analysis = analyses[name]
@@ -214,7 +214,7 @@ def _newest(run: Run, step: int | None) -> Columns:
 
 
 def _cell(value: object) -> Cell:
-    """A setting as one cell of a table."""
+    """Convert the value of a setting to a cell of a table."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return word(value)

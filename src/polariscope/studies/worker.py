@@ -1,4 +1,4 @@
-"""One worker: it takes a run nobody has, trains and measures it, gives it back, and goes on until none is left."""
+"""One worker: it claims a free run, trains and analyses it, releases it, and repeats until no run is left."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ from polariscope.training.train import train
 logger = logging.getLogger("polariscope")
 
 KEEP_TIMES_EVERY = 10.0
-"""Seconds between two records of the time a run has taken; a killed worker loses at most these."""
+"""Seconds between two records of the time a run has taken; a killed worker loses at most this much."""
 WAIT = 0.5
-"""Seconds between two looks at runs that other workers have."""
+"""Seconds between two checks of runs that other workers hold."""
 RECORDED = ("log_every", "validate_every", "probe_samples")
-"""Settings that a run keeps from its first start, since its log has them."""
+"""Settings that a resumed run keeps from its first start, because its log depends on them."""
 
 Task = TypeVar("Task")
 Listener = Callable[[StudyRun, int], None]
-"""Told which run is trained, and after how many steps it is."""
+"""Called with the run that is trained and its number of steps."""
 
 
 class RunTimeoutError(Exception):
-    """A run took longer than it may.
+    """Error of a run that exceeded its time limit.
 
-    It is no :class:`PolariscopeError`: it comes at any moment, and nobody may take it for a damaged file.
+    It is not a :class:`PolariscopeError`: it can be raised anywhere, and must not be mistaken for a damaged file.
     """
 
 
 class Worker:
-    """Drains a study.
+    """A worker that trains and analyses the runs of a study until none is left.
 
-    :param ledger: that of the study.
-    :param deadline: (default None) time, as ``time.time()`` has it, at which the worker stops; runs save where they
-        are.
-    :param parent: (default None) the worker stops when its parent process is not this one any more.
-    :param lease: (default 60) seconds without a sign of life after which other workers may take a run over.
-    :param listen: (default None) told of every step.
+    :param ledger: ledger of the study.
+    :param deadline: (default None) time, as returned by ``time.time()``, at which the worker stops; runs save a
+        checkpoint.
+    :param parent: (default None) process identifier; the worker stops when this is no longer its parent process.
+    :param lease: (default 60) seconds without a sign of life after which other workers can claim a run.
+    :param listen: (default None) called after every step.
     """
 
     def __init__(
@@ -72,19 +72,22 @@ class Worker:
         self.listen = listen
         self.datasets = Datasets()
         self.is_stopping = False
-        """Whether the time is up, or nobody waits for the worker any more."""
+        """True if the deadline has passed or the parent process has ended."""
 
     def drain(self) -> None:
-        """Do everything that nobody else does; returns when the study is done, or has to stop."""
+        """Do all work that no other worker does; return when the study is done or the worker has to stop."""
         if threading.current_thread() is not threading.main_thread():
-            raise PolariscopeError("a study is drained by the main thread of a process, which signals reach.")
+            raise PolariscopeError(
+                "a worker must run in the main thread of a process, which receives signals."
+            )
         self._repeat(self.ledger.once_tasks(), self._once)
         self._repeat(self.ledger.runs, self._run)
+        # Listed only now, because these analyses include only runs that are done.
         self._repeat(self.ledger.over_tasks(), self._over)
 
     def _repeat(self, tasks: Sequence[Task], do: Callable[[Task], bool]) -> None:
-        """Do each of these until all are done, by this worker or another."""
-        # Tasks of other workers stay in the list: if such a worker dies, its task is taken over.
+        """Repeat until all tasks are done, by this worker or another."""
+        # Tasks of other workers remain in the list: if such a worker dies, its task is taken over.
         waiting = list(tasks)
         while waiting and not self._must_stop():
             left = [task for task in waiting if not (self._must_stop() or do(task))]
@@ -93,17 +96,17 @@ class Worker:
             waiting = left
 
     def _must_stop(self) -> bool:
-        # A process whose parent has died is given another one: nobody waits for this worker any more.
+        # A process whose parent has died gets another parent, so nobody waits for this worker any more.
         alone = self.parent is not None and os.getppid() != self.parent
         late = self.deadline is not None and time.time() >= self.deadline
         self.is_stopping = self.is_stopping or late or alone
         return self.is_stopping
 
-    # A run.
+    # Runs.
 
     def _run(self, run: StudyRun) -> bool:
-        """Make a run, unless it is done, failed or somebody else's; whether there is nothing left to do for it."""
-        # Read before the lease is taken, since taking one writes to the folder: a finished study is only read.
+        """Train and analyse a run unless it is done, failed or claimed; return True if nothing is left to do for it."""
+        # Checked before the lease is taken, since taking it writes to the folder: a finished study is only read.
         if self.ledger.is_done(run):
             return True
         if failure := self.ledger.failure(run):
@@ -113,28 +116,30 @@ class Worker:
         if lease is None:
             return False
         with lease:
-            if self.ledger.is_done(run) or self.ledger.failure(run):  # by who had it a moment ago
+            if self.ledger.is_done(run) or self.ledger.failure(
+                run
+            ):  # finished by the previous owner meanwhile
                 return True
             try:
                 with self._time_limit():
                     self._make(run, lease)
             except LostLeaseError as error:
-                # The run is not failed: its new owner goes on with it.
+                # The run has not failed: its new owner continues it.
                 logger.warning("%s", error)
                 return False
             except KeyboardInterrupt:
-                # The training ends with it also when this worker stopped itself, by the signal in _make.
+                # The error is also raised when this worker stopped itself, by the signal in _make.
                 if self.is_stopping:
                     return False
                 raise
             except Exception as error:
                 if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
-                    raise  # the disk is full, which no run is to blame for
+                    raise  # the disk is full, which is not a failure of the run
                 return self._failed(run, lease, error)
             return True
 
     def _make(self, run: StudyRun, lease: Lease) -> None:
-        """Train a run, or resume it, and measure what is asked of it."""
+        """Train or resume a run, and compute its requested results."""
         folder = RunFolder(run.folder, lease.check)
         repair(folder)
         times = Times(folder)
@@ -148,18 +153,21 @@ class Worker:
             if self.listen is not None:
                 self.listen(run, step)
             if self._must_stop():
-                signal.raise_signal(signal.SIGTERM)  # which saves a checkpoint and ends the training
+                signal.raise_signal(signal.SIGTERM)  # saves a checkpoint and ends the training
 
         device, threads = self.study.device, self.study.threads
         with times.part("train"):
             try:
                 train(data, out=folder, device=device, threads=threads, progress=listener, **settings)
             except DamagedError as error:
-                logger.warning("%s It is made again; what is there is kept in %s.", error, folder.set_aside())
+                logger.warning(
+                    "%s The run is trained again; the old files are in %s.", error, folder.set_aside()
+                )
+                # From scratch, so with the settings of the study and not with those that the old log required.
                 train(
                     data, out=folder, device=device, threads=threads, progress=listener, **run.point.arguments
                 )
-        # Results are guarded too: a worker that was paused while it measured must not write after it lost the run.
+        # Results are guarded too: a worker that was suspended during an analysis must not write after it lost the run.
         opened = Run(run.folder, data, guard=lease.check)
         for step in self.ledger.steps_of(opened):
             for name, analysis in self.ledger.measurements():
@@ -185,7 +193,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _time_limit(self) -> Iterator[None]:
-        """Raise an error inside when the time of a run is over."""
+        """Raise an error inside the block when the time limit of a run is exceeded."""
         seconds = self.study.limits.timeout_per_run
         if seconds is None:
             yield
@@ -196,7 +204,7 @@ class Worker:
         def late(*_: object) -> None:
             over.append(
                 RunTimeoutError(
-                    f"the run took longer than the {seconds:g} seconds of timeout_per_run; allow more and retry it."
+                    f"the run took longer than the {seconds:g} seconds of timeout_per_run; increase it and retry."
                 )
             )
             raise over[0]
@@ -207,13 +215,14 @@ class Worker:
             yield
         except Exception as error:
             if over and not isinstance(error, LostLeaseError):
-                raise over[0] from error  # whoever was at work may have made another error of it
+                # The interrupted code might have wrapped the timeout in another error.
+                raise over[0] from error
             raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
 
-    # What is done once, and over several runs.
+    # Analyses done once, and over several runs.
 
     def _once(self, task: OnceTask) -> bool:
         if task.analysis.is_kept(task.search):
@@ -222,7 +231,7 @@ class Worker:
         if lease is None:
             return False
         with lease:
-            # Asked again, since another worker may have finished it before the lease was ours.
+            # Checked again, since another worker can have finished it before this one got the lease.
             if not task.analysis.is_kept(task.search):
                 task.analysis.measure(self.datasets[task.data], task.settings, task.search)
         return True
@@ -243,7 +252,7 @@ class Worker:
 
 
 class Times:
-    """How long the parts of a run took, those of earlier processes included."""
+    """Time spent on each part of a run, including earlier processes."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -251,10 +260,10 @@ class Times:
         self.mark = time.monotonic()
 
     def keep(self, part: str, only_after: float = 0.0) -> None:
-        """Add the time since the last call to a part, and write it down.
+        """Add the time since the last call to a part, and write the record.
 
-        :param part: what was done.
-        :param only_after: (default 0) not before so many seconds have passed.
+        :param part: name of the part.
+        :param only_after: (default 0) minimum number of seconds between two records.
         """
         passed = time.monotonic() - self.mark
         if passed < only_after:
@@ -265,14 +274,15 @@ class Times:
 
     @contextlib.contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """What is done inside is this part."""
+        """Count the time inside the block as this part."""
         self.mark = time.monotonic()
         try:
             yield
         except (LostLeaseError, OSError):
-            raise  # nothing may or can be written any more, the time neither
+            raise  # the lease is lost or the disk is full, so the time cannot be written either
         except BaseException:
-            # A run that failed or was interrupted took its time too; its record must not hide the error.
+            # The time of a failed or interrupted run counts too; an error in recording it must not hide the first
+            # error.
             with contextlib.suppress(LostLeaseError, OSError):
                 self.keep(name)
             raise
@@ -280,7 +290,7 @@ class Times:
 
 
 def stop_on_sigterm() -> None:
-    """Let SIGTERM end the process as Ctrl-C does."""
+    """Make SIGTERM end the process as Ctrl-C does."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -289,7 +299,7 @@ def stop_on_sigterm() -> None:
 
 
 def stop_when_preempted() -> None:
-    """Let SIGUSR1 and SIGUSR2, by which SLURM says that a job will be stopped, do what SIGTERM does."""
+    """Make SIGUSR1 and SIGUSR2, by which SLURM announces that a job will be stopped, act like SIGTERM."""
 
     def stop(*_: object) -> None:
         signal.raise_signal(signal.SIGTERM)
@@ -299,14 +309,18 @@ def stop_when_preempted() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Drain the study of a folder; the command that other machines run.
+    """Run a worker on the study of a folder; this is the command that other machines run.
 
     :param arguments: (default: those of the process) FOLDER, then options.
     """
     parser = argparse.ArgumentParser(prog="python -m polariscope.studies.worker")
     parser.add_argument("folder")
-    parser.add_argument("--deadline", type=float, help="time at which it stops, in seconds since 1970")
-    parser.add_argument("--seconds", type=float, help="or how long after its start")
+    parser.add_argument(
+        "--deadline", type=float, help="time at which the worker stops, in seconds since 1970"
+    )
+    parser.add_argument(
+        "--seconds", type=float, help="time at which the worker stops, in seconds after its start"
+    )
     parser.add_argument("--parent", type=int)
     parser.add_argument("--lease", type=float, default=SECONDS)
     flags = parser.parse_args(arguments)

@@ -13,7 +13,7 @@ file of your package::
     class TestDatasets(DatasetContract):
         names = ["moons"]
 
-The members are found through the entry points of your package (:mod:`polariscope.core.plugins`). This package needs
+The members are found through the entry points of your package (:mod:`polariscope.core.plugins`). This package requires
 pytest, which Polariscope does not install.
 """
 
@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
     if error.name != "pytest":
         raise
     raise ModuleNotFoundError(
-        "polariscope.testing needs pytest; run pip install pytest.", name="pytest"
+        "polariscope.testing requires pytest; run pip install pytest.", name="pytest"
     ) from None
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ __all__ = [
     "each",
 ]
 
-# So that a failed assertion shows its values, as in test files; must come before the modules are imported.
+# Failed assertions then show their values, as in test files; this must come before the modules are imported.
 pytest.register_assert_rewrite(*sorted({*_HOMES.values(), "polariscope.testing.members"}))
 
 

@@ -1,4 +1,4 @@
-"""The base of all contracts: tests that are run for each of some members."""
+"""The base class of all contracts: tests that run for each of several members."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Cases = Callable[[Any], Iterable[object]]
 def each(
     arguments: str, cases: Cases, ids: Callable[[Any], str | None] | None = None
 ) -> Callable[[Test], Test]:
-    """Run a test of a contract for several cases, which follow from the members that are tested.
+    """Run a test of a contract for several cases, which depend on the members under test.
 
-    :param arguments: names of the arguments of the test, as ``pytest.mark.parametrize`` takes them.
+    :param arguments: names of the arguments of the test, as in ``pytest.mark.parametrize``.
     :param cases: a function from the contract, with its ``names``, to the cases.
-    :param ids: (default pytest's) a function from a value of a case to its name in the list of tests.
+    :param ids: (default: pytest's) a function from a value of a case to its name in the list of tests.
     """
 
     def mark(test: Test) -> Test:
@@ -29,13 +29,13 @@ def each(
 
 
 class AbstractContract:
-    """Tests of the members of a family; a subclass whose name begins with Test is run."""
+    """Tests of the members of a family; pytest runs a subclass whose name begins with Test."""
 
     names: ClassVar[Sequence[str]] = ()
     """Names of the members to test."""
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Give each test its cases: those of :func:`each`, otherwise every member as ``name``.
+        """Parametrise each test: with the cases of :func:`each`, otherwise with every member as ``name``.
 
         :param metafunc: the test, from pytest.
         """
@@ -46,5 +46,5 @@ class AbstractContract:
             metafunc.parametrize(arguments, list(cases(self)), ids=ids)
 
     def test_members_are_named(self) -> None:
-        """A contract without members would pass."""
+        """Refuse a contract without members, which would pass."""
         assert self.names, "name your members: names = [...]"

@@ -1,4 +1,4 @@
-"""Promises of every dataset that can be made without a file."""
+"""Contract of every dataset that can be built without a file."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from polariscope.testing.contract import AbstractContract, each
 
 
 class DatasetContract(AbstractContract):
-    """Promises of every dataset that can be made without a file."""
+    """Contract of every dataset that can be built without a file."""
 
     need_options: ClassVar[Sequence[str]] = ()
-    """Names of members that cannot be made without options, such as a file; only their classes are tested."""
+    """Names of members that cannot be built without options, such as a file; only their classes are tested."""
     decided_by_files: ClassVar[Collection[str]] = ()
-    """Names of members whose fingerprint follows from files, not from settings that are numbers."""
+    """Names of members whose fingerprint depends on files, not on numeric settings."""
 
     @pytest.fixture
     def data(self, name: str) -> AbstractDataset:
-        """The dataset with its defaults."""
+        """Return the dataset with its defaults."""
         return load_dataset(name)
 
     @pytest.fixture
     def indices(self, data: AbstractDataset) -> np.ndarray:
-        """Some of its observations, some of them twice."""
+        """Return indices of some observations, with repetitions."""
         return generator(0, "contract").integers(len(data), size=50)
 
     @each("name", lambda contract: [*contract.names, *contract.need_options])
@@ -136,7 +136,7 @@ class DatasetContract(AbstractContract):
                 other = dataclasses.replace(data, **{field.name: value + 1})
                 assert other.fingerprint != data.fingerprint
                 changed += 1
-        # Of originals the files decide, as their own tests show; some data have no settings at all.
+        # The fingerprint of originals depends on their files, which other tests check; some data have no settings.
         assert changed or data.name in self.decided_by_files or not dataclasses.fields(data)
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Promises of every estimator of intrinsic dimension."""
+"""Contract of every estimator of intrinsic dimension."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def points() -> np.ndarray:
 
 
 def small(name: str) -> dict[str, Any]:
-    """Options that fit 250 points."""
+    """Return options that are suitable for 250 points."""
     return {"k": 30} if "k" in options_of(estimator[name]) else {}
 
 
@@ -55,10 +55,11 @@ TRANSFORMS = {
 
 
 class DimensionContract(AbstractContract):
-    """Promises of every estimator of intrinsic dimension."""
+    """Contract of every estimator of intrinsic dimension."""
 
     count_directions: ClassVar[Collection[str]] = ()
-    """Names of members that count the directions of k neighbours, and so take points that are all equally far apart."""
+    """Names of members that count the directions of k neighbours, and so accept points that are all equally far
+    apart."""
 
     @pytest.mark.parametrize("transform", TRANSFORMS)
     def test_it_changes_with_what_it_says_and_with_nothing_else(self, name: str, transform: str) -> None:
@@ -119,7 +120,7 @@ class DimensionContract(AbstractContract):
 
     def test_the_seed_moves_the_interval_and_not_the_value(self, name: str) -> None:
         def run(seed: int) -> Dimension:
-            x = swiss_roll(250)  # lpca's local answers differ here, as they do not on a flat piece
+            x = swiss_roll(250)  # local estimates of lpca differ here, unlike on a flat manifold
             return estimator[name](x, seed=seed, **small(name))
 
         assert run(0) == run(0)
@@ -194,7 +195,7 @@ class DimensionContract(AbstractContract):
         if name in self.count_directions:
             assert estimator[name](corners, **options).value == pytest.approx(
                 29
-            )  # what 30 neighbours can show
+            )  # the maximum that 30 neighbours can show
         else:
             with pytest.raises(InputError, match="if x is a grid"):
                 estimator[name](corners, **options)

@@ -1,4 +1,4 @@
-"""Promises of every figure of a study."""
+"""Contract of every figure of a study."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCES = ("mean", "sampled")
 
 
 def cells(beta: float, seed: int) -> dict[str, Any]:
-    """A run that was measured in every way."""
+    """Return the cells of a run with all analyses."""
     rng = np.random.default_rng([int(beta), seed])
     names = ["loss", "loss.rate", "loss.reconstruction", "mig", "sap", "ds", "dto", "mig.by_factor.shape"]
     names += [f"{quantity}.{source}" for quantity in ("tc", "mi", "rank") for source in SOURCES]
@@ -41,17 +41,17 @@ def _rounded(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class FigureContract(AbstractContract):
-    """Promises of every figure of a study."""
+    """Contract of every figure of a study."""
 
     def is_of_runs(self, name: str) -> bool:
-        """Return whether a figure is made of the table of runs; others bring a table of their own.
+        """Return True if a figure is drawn from the table of runs; others have their own table.
 
         :param name: name of the member.
         """
         return family[name].table is AbstractFigure.table
 
     def table(self, name: str) -> Table:
-        """Return the table that a figure is drawn from: by default runs that were measured in every way.
+        """Return the table that a figure is drawn from: by default runs with all analyses.
 
         :param name: name of the member.
         """
@@ -64,7 +64,7 @@ class FigureContract(AbstractContract):
         for answer in answers:
             key = answer.split()[0]
             assert key in references()
-            assert key in keys_in(text), "say in the docstring which published figure it answers"
+            assert key in keys_in(text), "name the corresponding published figure in the docstring"
 
     def test_its_numbers_are_finite_and_its_csv_has_them_all(self, name: str) -> None:
         drawn = make_figure(family[name](), self.table(name))
@@ -87,7 +87,7 @@ class FigureContract(AbstractContract):
         assert again.read_bytes() == file.read_bytes()
 
     def test_the_same_rows_give_the_same_picture_whatever_the_order_of_runs(self, name: str) -> None:
-        """Numbers do not depend on the order in which runs of a setting stand in the table."""
+        """Check that numbers do not depend on the order of a setting's runs in the table."""
         if not self.is_of_runs(name):
             return
         table = by_beta(cells)
@@ -100,7 +100,7 @@ class FigureContract(AbstractContract):
             return
         with pytest.raises(
             InputError,
-            match=r"in the study file add .*\[each[.]\w+\]|it is logged by objectives that have this term",
+            match=r"in the study file add .*\[each[.]\w+\]|it is logged by objectives with this term",
         ):
             family[name]().numbers(by_beta(lambda *_: {"seconds": 1.0}))
 
@@ -126,9 +126,7 @@ class FigureContract(AbstractContract):
             return
         alone = Table(tuple({**row, "beta": None} for row in by_beta(cells).rows[:3]), ("seed",))
         if issubclass(family[name], AbstractByStrength):
-            with pytest.raises(
-                InputError, match=r"nothing but the seed varies in the study; vary a setting in"
-            ):
+            with pytest.raises(InputError, match=r"only the seed varies in the study; vary a setting in"):
                 family[name]().numbers(alone)
         else:
             assert make_figure(family[name](), alone).rows

@@ -1,4 +1,4 @@
-"""Promises of every likelihood."""
+"""Contract of every likelihood."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPES = [(4,), (2, 2, 3)]
 
 
 def raw_output(recipe: AbstractLikelihood, shape: tuple[int, ...], n_samples: int) -> Tensor:
-    """The same raw output for every sample."""
+    """Return the same raw output for every sample."""
     row = torch.randn(
         (1, recipe.n_parameters * shape[0], *shape[1:]),
         generator=torch.Generator().manual_seed(0),
@@ -27,12 +27,12 @@ def raw_output(recipe: AbstractLikelihood, shape: tuple[int, ...], n_samples: in
 
 
 def recipes(contract: AbstractContract) -> list[AbstractLikelihood]:
-    """Every choice of every option of the members that are tested."""
+    """Return every choice of every option of the members under test."""
     return variants(likelihood, contract.names)
 
 
 class LikelihoodContract(AbstractContract):
-    """Promises of every likelihood."""
+    """Contract of every likelihood."""
 
     def test_it_is_documented_built_by_name_and_kept_as_json(self, name: str) -> None:
         assert_is_a_good_member(likelihood, name)

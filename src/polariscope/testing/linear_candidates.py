@@ -1,4 +1,4 @@
-"""Candidates that are never trained: linear VAEs in closed form, whose curves dip and rise as real ones do."""
+"""Candidates without training: linear VAEs in closed form, whose curves dip and rise as real ones do."""
 
 from __future__ import annotations
 
@@ -60,29 +60,29 @@ class LinearCandidates(AbstractCandidates):
 
     def representation(self, n_latents: int, steps: int, **changes: Any) -> Representation:
         self._train(n_latents, steps, changes)
-        found = self.solution(n_latents, **changes)
-        variance = np.tile(found.variances, (self.n_samples, 1))
-        mean = self._coordinates(n_latents) * np.sqrt(found.mean_variances)
+        solution = self.solution(n_latents, **changes)
+        variance = np.tile(solution.variances, (self.n_samples, 1))
+        mean = self._coordinates(n_latents) * np.sqrt(solution.mean_variances)
         noise = generator(self.seed, "noise", n_latents).standard_normal(mean.shape)
         factors = self._coordinates(len(self.eigenvalues))[:, self.eigenvalues > 1e-3]
         return Representation(mean, variance, mean + np.sqrt(variance) * noise, factors=factors)
 
     def _coordinates(self, count: int) -> np.ndarray:
-        """Standard normal coordinates along the principal directions; those beyond the data's are passive anyway."""
+        """Return standard normal coordinates along principal directions; those beyond the data's are passive."""
         width = max(count, len(self.eigenvalues))
         return generator(self.seed, "rows").standard_normal((width, self.n_samples)).T[:, :count]
 
     def losses(self, n_latents: int, steps: int, **changes: Any) -> Losses:
         self._train(n_latents, steps, changes)
-        found = self.solution(n_latents, **changes)
-        return Losses(found.loss, found.distortion, found.rate)
+        solution = self.solution(n_latents, **changes)
+        return Losses(solution.loss, solution.distortion, solution.rate)
 
     def reconstructions(self, n_latents: int, steps: int, **changes: Any) -> tuple[np.ndarray, np.ndarray]:
-        found = self.solution(n_latents, **changes)
+        solution = self.solution(n_latents, **changes)
         sampled = self.representation(n_latents, steps, **changes).sampled
         outputs = np.zeros((self.n_samples, len(self.eigenvalues)))
         width = min(n_latents, len(self.eigenvalues))
-        outputs[:, :width] = (sampled * found.singular_values)[:, :width]
+        outputs[:, :width] = (sampled * solution.singular_values)[:, :width]
         return self.observations(), outputs
 
     def observations(self) -> np.ndarray:
@@ -90,7 +90,7 @@ class LinearCandidates(AbstractCandidates):
 
 
 def exact_answer(eigenvalues: np.ndarray, threshold: float, *, beta: float = 1.0, gamma: float = 1.0) -> int:
-    """The largest n with Σ_{j ≤ n} min(1, βγ/λ_j) ≤ threshold; surplus latents add 1 each."""
+    """Return the largest n with Σ_{j ≤ n} min(1, βγ/λ_j) ≤ threshold; surplus latents add 1 each."""
     values = np.sort(np.asarray(eigenvalues, dtype=float))[::-1]
     variances = np.concatenate([np.minimum(1, beta * gamma / np.maximum(values, 1e-300)), np.ones(1000)])
     return int((np.cumsum(variances) <= threshold).sum())

@@ -1,4 +1,4 @@
-"""Helpers of contracts: their cases, promises of every member, and numerical oracles."""
+"""Helpers of contracts: their cases, checks of every member, and numerical oracles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STANDARD_ERRORS = 5.0
 
 
 def variants(family: Family, names: Iterable[str] | None = None) -> list[Any]:
-    """Members with their defaults, and again with each other choice of their options that are Literals.
+    """Return members with their defaults, and with each other choice of the options that are Literals.
 
     :param family: the family.
     :param names: (default all) names of the members.
@@ -36,13 +36,13 @@ def variants(family: Family, names: Iterable[str] | None = None) -> list[Any]:
 
 
 def real_line(n_points: int = 40_001) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights for ∫ f(z) dz over the real line, z = sinh u: fine near 0, reaching ±3·10⁷."""
+    """Return points and weights for ∫ f(z) dz over the real line, z = sinh u: fine near 0, reaching ±3·10⁷."""
     u = np.linspace(-18.0, 18.0, n_points)
     return np.sinh(u), np.cosh(u) * (u[1] - u[0])
 
 
 def assert_mean_is(draws: np.ndarray, expected: np.ndarray | float | int) -> None:
-    """The mean of the rows is ``expected`` within so many standard errors, estimated from the rows."""
+    """Check that the mean of the rows is ``expected`` within ``STANDARD_ERRORS``, estimated from the rows."""
     error = draws.std(axis=0, ddof=1) / math.sqrt(len(draws))
     gap = np.abs(draws.mean(axis=0) - expected)
     assert (gap <= STANDARD_ERRORS * error).all(), f"off by {(gap / error).max():.1f} standard errors"
@@ -51,7 +51,7 @@ def assert_mean_is(draws: np.ndarray, expected: np.ndarray | float | int) -> Non
 def directional_derivatives(
     loss: Callable[[], torch.Tensor], parameters: Sequence[torch.Tensor], seed: int, step: float = 1e-6
 ) -> tuple[float, float]:
-    """Derivative of ``loss`` along a random direction of the parameters: by backpropagation, by difference."""
+    """Differentiate ``loss`` along a random direction of the parameters, by backpropagation and by difference."""
     draw = torch.Generator().manual_seed(seed)
     direction = [torch.randn(p.shape, generator=draw, dtype=p.dtype) for p in parameters]
     gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)
@@ -70,24 +70,24 @@ def directional_derivatives(
 
 
 def label(concept: Any) -> str:
-    """How a contract test names a variant."""
+    """Return the name of a variant in the list of tests."""
     return re.sub(r"[^\w=.,-]+", "", repr(concept))
 
 
 def assert_is_a_good_member(family: Family, name: str) -> None:
-    """Check what every member of any family promises: it is documented, frozen, built by name and stored as JSON."""
+    """Check a member of any family: it is documented, frozen, built by name and stored as JSON."""
     member = family[name]
     text = inspect.getdoc(member) or ""
     assert text, f"{name} has no docstring"
     source = r"\.\. math::|https?://|[A-Za-z]+ ?(et al\.|& \w+)?,? ?\(?(19|20)\d\d"
-    assert re.search(source, text), f"{name} must give its equation or its reference"
+    assert re.search(source, text), f"{name} must state its equation or its reference"
     for option in options_of(member).values():
         assert option.help, f"option {option.name} of {name} has no docstring under it"
         assert not option.required, f"option {option.name} of {name} has no default"
     made = build(family, name)
     assert dataclasses.is_dataclass(made)
-    # typeshed does not declare what dataclasses writes into each class.
-    assert getattr(made, "__dataclass_params__").frozen, f"{name} can be changed after it was made"  # noqa: B009
+    # typeshed does not declare the attributes that dataclasses adds to each class.
+    assert getattr(made, "__dataclass_params__").frozen, f"{name} can be changed after construction"  # noqa: B009
     record = json.loads(json.dumps(describe_concept(family, made), allow_nan=False))
     assert build(family, record) == made
     assert hash(made) == hash(build(family, record))

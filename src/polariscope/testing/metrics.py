@@ -1,4 +1,4 @@
-"""Promises of every metric."""
+"""Contract of every metric."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N = 240
 
 SMALL = {"n_train": 400, "n_test": 300, "n_trees": 10, "sizes": (10, 100), "n_selection": 100}
 
-"""Options that keep the slower metrics quick; the promises do not depend on it."""
+"""Options that make the slower metrics fast; the contract does not depend on them."""
 
 
 def variants(name: str) -> list[str]:
@@ -32,27 +32,27 @@ def variants(name: str) -> list[str]:
 
 
 def every_variant(contract: AbstractContract) -> list[tuple[str, str]]:
-    """Each metric that is tested with each of its variants."""
+    """Return each metric under test with each of its variants."""
     return [(name, variant) for name in contract.names for variant in variants(name)]
 
 
 def with_factors(contract: AbstractContract) -> list[str]:
-    """The metrics that need factors."""
+    """Return the metrics that require factors."""
     return [name for name in contract.names if "factors" in family.traits(name)["needs"]]
 
 
 def without_factors(contract: AbstractContract) -> list[str]:
-    """The metrics that need no factors."""
+    """Return the metrics that do not require factors."""
     return [name for name in contract.names if "factors" not in family.traits(name)["needs"]]
 
 
 def of_codes(contract: AbstractContract) -> list[tuple[str, str]]:
-    """Variants of metrics of one model."""
+    """Return the variants of metrics of a single model."""
     return [pair for pair in every_variant(contract) if "codes" in family.traits(pair[0])["needs"]]
 
 
 def declared_invariances(contract: AbstractContract) -> list[tuple[str, str]]:
-    """Each metric with each change that it declares not to matter."""
+    """Return each metric with each change that it declares itself invariant to."""
     return [
         (name, change)
         for name in contract.names
@@ -68,7 +68,7 @@ def factors() -> np.ndarray:
 
 @functools.cache
 def codes(kind: str) -> np.ndarray:
-    """Multiples of 2⁻²⁰, so shifts and scales by powers of 2 are exact, without equal distances."""
+    """Return multiples of 2⁻²⁰, so shifts and scales by powers of 2 are exact, without equal distances."""
     rng = np.random.default_rng(1)
     spread = rng.normal(size=(N, 4))
     if kind == "known":
@@ -82,7 +82,7 @@ def codes(kind: str) -> np.ndarray:
 
 
 def call(name: str, z: np.ndarray, w: Any = None, **options: Any) -> Score:
-    """The metric with the arrays that it needs; a metric of several models gets the mixed codes beside these."""
+    """Call the metric with the arrays it requires; a metric of several models also gets the mixed codes."""
     signature = inspect.signature(family[name]).parameters
     needs = family.traits(name)["needs"]
     w = factors() if w is None else w
@@ -153,7 +153,7 @@ BAD = {
 
 
 class MetricContract(AbstractContract):
-    """Promises of every metric."""
+    """Contract of every metric."""
 
     def test_it_is_documented_with_its_equation_or_source(self, name: str) -> None:
         text = inspect.getdoc(family[name]) or ""

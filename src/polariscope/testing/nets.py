@@ -1,4 +1,4 @@
-"""Promises of every net."""
+"""Contract of every net."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPES = [(7,), (1, 16, 16), (3, 32, 19)]
 
 
 def cases(contract: AbstractContract) -> list[tuple[AbstractNet, tuple[int, ...]]]:
-    """Every choice of every option of the members that are tested, with each shape that it takes."""
+    """Return every choice of every option of the members under test, with each shape that it accepts."""
     made = []
     for candidate, shape in itertools.product(variants(net, contract.names), SHAPES):
         try:
@@ -29,7 +29,7 @@ def cases(contract: AbstractContract) -> list[tuple[AbstractNet, tuple[int, ...]
 
 
 def name_of(value: AbstractNet | tuple[int, ...]) -> str:
-    """The name of a net or of a shape in the list of tests."""
+    """Return the name of a net or of a shape in the list of tests."""
     return "x".join(map(str, value)) if isinstance(value, tuple) else label(value)
 
 
@@ -46,7 +46,7 @@ def normal(*shape: int, seed: int = 1) -> torch.Tensor:
 
 
 class NetContract(AbstractContract):
-    """Promises of every net."""
+    """Contract of every net."""
 
     def test_it_is_documented_built_by_name_and_kept_as_json(self, name: str) -> None:
         assert_is_a_good_member(net, name)
@@ -102,6 +102,6 @@ class NetContract(AbstractContract):
                 return (trunk(x) * weights).sum()
 
             assert all((g != 0).any() for g in torch.autograd.grad(loss(), parameters))
-            # So small a step keeps a ReLU from crossing its kink; rounding is 1e-16·|f|/h ≈ 1e-7 per term of f.
+            # A step this small rarely crosses the kink of a ReLU; rounding is 1e-16·|f|/h ≈ 1e-7 per term of f.
             analytic, difference = directional_derivatives(loss, parameters, seed=0, step=1e-7)
             assert analytic == pytest.approx(difference, rel=1e-5, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Promises of every objective."""
+"""Contract of every objective."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ N_TRAIN = 54
 
 @dataclasses.dataclass(frozen=True)
 class TinyGrid(AbstractGridDataset):
-    """Sixty observations of any shape with a factor of each kind, so every objective has all that it needs."""
+    """Sixty observations of any shape with a factor of each kind, as input for every objective."""
 
     observation: tuple[int, ...] = (5,)
 
@@ -65,13 +65,13 @@ def changed(recipe: AbstractObjective, **options: float | int) -> AbstractObject
 
 
 def narrow(recipe: AbstractObjective) -> AbstractObjective:
-    """The same with a small companion: the contract is about any width."""
+    """Return the objective with a small companion, since the contract does not depend on its width."""
     return changed(recipe, width=8) if hasattr(recipe, "width") else recipe
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """An objective with the model, the companion and the feed that training would give it."""
+    """An objective with the model, the companion and the feed of a training."""
 
     recipe: AbstractObjective
     model: Model
@@ -85,15 +85,17 @@ class Case:
 
     @property
     def parts(self) -> dict[str, list[nn.Parameter]]:
-        """Weights by the network they belong to; those without are left out."""
+        """Weights by network; networks without weights are left out."""
         modules = {
             "encoder": self.model.encoder,
             "decoder": self.model.decoder,
             "prior": self.model.prior,
             "companion": self.companion,
         }
-        found = {name: list(module.parameters()) for name, module in modules.items() if module is not None}
-        return {name: parameters for name, parameters in found.items() if parameters}
+        parameters_of = {
+            name: list(module.parameters()) for name, module in modules.items() if module is not None
+        }
+        return {name: parameters for name, parameters in parameters_of.items() if parameters}
 
     @property
     def has_adversary(self) -> bool:
@@ -116,66 +118,66 @@ def name_of(case: Case) -> str:
 
 @functools.cache
 def prepared(recipe: AbstractObjective, kind: str) -> Case:
-    """Return one case for all tests that do not change it."""
+    """Return a case that is shared by all tests that do not change it."""
     return prepare(recipe, kind)
 
 
 def recipes(contract: AbstractContract) -> list[AbstractObjective]:
-    """Every choice of every option of the members."""
+    """Return every choice of every option of the members."""
     return [narrow(recipe) for recipe in variants(objective, contract.names)]
 
 
 def members(contract: AbstractContract) -> list[AbstractObjective]:
-    """The members with their defaults."""
+    """Return the members with their defaults."""
     return [narrow(build(objective, name)) for name in contract.names]
 
 
 def with_density(contract: AbstractContract) -> list[AbstractObjective]:
-    """The members whose rate needs the density of a posterior."""
+    """Return the members whose rate requires the density of a posterior."""
     return [recipe for recipe in members(contract) if recipe.needs_density]
 
 
 def flat(contract: AbstractContract) -> list[Case]:
-    """Every choice of every option on flat rows: what the options decide, whatever the data."""
+    """Return every choice of every option on flat rows, for checks that depend on options but not on the data."""
     return [prepared(recipe, "flat") for recipe in recipes(contract)]
 
 
 def once(contract: AbstractContract) -> list[Case]:
-    """Every member on flat rows: what the class decides, whatever its options and the data."""
+    """Return every member on flat rows, for checks that depend neither on options nor on the data."""
     return [prepared(recipe, "flat") for recipe in members(contract)]
 
 
 def cases(contract: AbstractContract) -> list[Case]:
-    """Every choice of every option on flat rows, and every member with its defaults on images."""
+    """Return every choice of every option on flat rows, and every member with its defaults on images."""
     return [*flat(contract), *(prepared(recipe, "image") for recipe in members(contract))]
 
 
 def with_companion(contract: AbstractContract) -> list[Case]:
-    """The cases that train a second network."""
-    own = AbstractObjective.companion
-    return [case for case in cases(contract) if type(case.recipe).companion is not own]
+    """Return the cases that train a second network."""
+    inherited = AbstractObjective.companion
+    return [case for case in cases(contract) if type(case.recipe).companion is not inherited]
 
 
 def once_or_with_companion(contract: AbstractContract) -> list[Case]:
-    """The members on flat rows, and all cases with a companion."""
-    chosen = {*once(contract), *with_companion(contract)}
-    return [case for case in cases(contract) if case in chosen]
+    """Return the members on flat rows, and all cases with a companion."""
+    selected = {*once(contract), *with_companion(contract)}
+    return [case for case in cases(contract) if case in selected]
 
 
 def directional_derivatives(
     terms: Callable[[], Terms], parameters: list[nn.Parameter], seed: int, step: float = 1e-6
 ) -> tuple[dict[str, float | None], dict[str, float]]:
-    """Derivative of each term by backpropagation, None where it does not reach the weights, and by difference."""
+    """Differentiate each term by backpropagation (None if it does not reach the weights) and by difference."""
     draw = torch.Generator().manual_seed(seed)
     direction = [torch.randn(p.shape, generator=draw, dtype=p.dtype) for p in parameters]
     analytic: dict[str, float | None] = {}
     for name, term in terms().items():
         analytic[name] = None
         if term.value.requires_grad:
-            found = torch.autograd.grad(term.per_batch, parameters, retain_graph=True, allow_unused=True)
-            if any(gradient is not None for gradient in found):
+            gradients = torch.autograd.grad(term.per_batch, parameters, retain_graph=True, allow_unused=True)
+            if any(gradient is not None for gradient in gradients):
                 analytic[name] = sum(
-                    float((g * d).sum()) for g, d in zip(found, direction, strict=True) if g is not None
+                    float((g * d).sum()) for g, d in zip(gradients, direction, strict=True) if g is not None
                 )
 
     def shifted(sign: float) -> dict[str, float]:
@@ -192,11 +194,11 @@ def directional_derivatives(
 
 
 class KilledError(Exception):
-    """As if the machine had gone down."""
+    """Error that simulates a crash of the machine."""
 
 
 class ObjectiveContract(AbstractContract):
-    """Promises of every objective, with its model, its feed and the network that it trains beside the model."""
+    """Contract of every objective, with its model, its feed and its companion network."""
 
     def test_it_is_documented_built_by_name_and_kept_as_json(self, name: str) -> None:
         assert_is_a_good_member(objective, name)
@@ -210,7 +212,7 @@ class ObjectiveContract(AbstractContract):
 
     @each("case", cases, ids=name_of)
     def test_after_its_schedule_the_loss_does_not_depend_on_the_step(self, case: Case) -> None:
-        """Early stopping compares losses after ``schedule_steps``; before it, only a schedule can make them differ."""
+        """Early stopping compares losses after ``schedule_steps``; before that, a schedule can make them differ."""
         batch = case.feed.batch(np.arange(0, 7 * N_SAMPLES, 7), 0)
 
         def loss(step: int) -> float:
@@ -247,12 +249,12 @@ class ObjectiveContract(AbstractContract):
         """The sum is the same code for every objective; only the kinds of its terms differ between members."""
         terms = case.terms()
         for part in ("model", "companion"):
-            chosen = [term for term in terms.values() if term.trains == part]
-            if not chosen:
+            selected = [term for term in terms.values() if term.trains == part]
+            if not selected:
                 continue
             expected = sum(
                 term.weight * float(term.value.detach().sum()) / (N_SAMPLES if term.value.ndim else 1)
-                for term in chosen
+                for term in selected
             )
             assert float(total(terms, part).detach()) == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
@@ -265,16 +267,20 @@ class ObjectiveContract(AbstractContract):
     def test_the_gradient_reaches_every_network_that_is_trained(self, case: Case) -> None:
         terms = case.terms()
         for name in {"encoder", "decoder"} & case.parts.keys():
-            found = torch.autograd.grad(total(terms), case.parts[name], retain_graph=True, allow_unused=True)
-            gradients = [gradient for gradient in found if gradient is not None]
+            gradients = torch.autograd.grad(
+                total(terms), case.parts[name], retain_graph=True, allow_unused=True
+            )
+            gradients = [gradient for gradient in gradients if gradient is not None]
             assert all(torch.isfinite(gradient).all() for gradient in gradients)
             assert any((gradient != 0).any() for gradient in gradients), name
-        beside = [] if case.companion is None or case.has_adversary else list(case.companion.parameters())
+        companion_weights = (
+            [] if case.companion is None or case.has_adversary else list(case.companion.parameters())
+        )
         for name, term in terms.items():
             if term.weight and term.trains == "model":
-                trained = [*case.model.parameters(), *beside]
-                found = torch.autograd.grad(term.per_batch, trained, retain_graph=True, allow_unused=True)
-                assert any(gradient is not None for gradient in found), (
+                trained = [*case.model.parameters(), *companion_weights]
+                gradients = torch.autograd.grad(term.per_batch, trained, retain_graph=True, allow_unused=True)
+                assert any(gradient is not None for gradient in gradients), (
                     f"{name} has a weight and trains nothing"
                 )
 
@@ -286,11 +292,11 @@ class ObjectiveContract(AbstractContract):
 
     @each("recipe", recipes, ids=label)
     def test_the_gradient_of_every_term_is_that_of_its_value(self, recipe: AbstractObjective) -> None:
-        """Along a random direction of each network's weights, unless the term leaves that network alone altogether.
+        """Check along a random direction of each network's weights, unless the term does not depend on that network.
 
-        A smooth net, and weights moved from where they start: a difference across the kink of a ReLU is no derivative,
-        and fresh layers without bias put the input 0 right on it. A kernel's width that follows the batch is meant to
-        be a constant to the gradient, so it is one here.
+        The net is smooth and the weights are moved from their initial values: a difference across the kink of a ReLU is
+        not a derivative, and initial layers without bias put the input 0 exactly on it. A kernel width that follows the
+        batch is a constant for the gradient by design, so it is constant here.
         """
         if hasattr(recipe, "kernel_width"):
             recipe = changed(recipe, kernel_width=1.0)
@@ -304,7 +310,7 @@ class ObjectiveContract(AbstractContract):
             analytic, difference = directional_derivatives(case.terms, parameters, seed)
             for name, slope in analytic.items():
                 if slope is not None:
-                    # Rounding of some 100 nats over a step of 1e-6 is about 1e-8; the h² error is about 1e-10.
+                    # Rounding of about 100 nats over a step of 1e-6 is about 1e-8; the h² error is about 1e-10.
                     assert slope == pytest.approx(difference[name], rel=1e-6, abs=1e-6), (name, part)
                     checked.add((name, part))
         assert any(part == "encoder" for _, part in checked)
@@ -313,14 +319,16 @@ class ObjectiveContract(AbstractContract):
     def test_an_adversary_does_not_see_the_model_and_a_helper_is_trained_with_it(self, case: Case) -> None:
         assert case.companion is not None
         terms = case.terms()
-        own, beside = list(case.model.parameters()), list(case.companion.parameters())
+        weights, companion_weights = list(case.model.parameters()), list(case.companion.parameters())
         if not case.has_adversary:
-            found = torch.autograd.grad(total(terms), beside, allow_unused=True)
-            assert any(gradient is not None and (gradient != 0).any() for gradient in found)
+            gradients = torch.autograd.grad(total(terms), companion_weights, allow_unused=True)
+            assert any(gradient is not None and (gradient != 0).any() for gradient in gradients)
             return
-        found = torch.autograd.grad(total(terms, "companion"), [*own, *beside], allow_unused=True)
-        assert all(gradient is None for gradient in found[: len(own)])
-        assert any((gradient != 0).any() for gradient in found[len(own) :] if gradient is not None)
+        gradients = torch.autograd.grad(
+            total(terms, "companion"), [*weights, *companion_weights], allow_unused=True
+        )
+        assert all(gradient is None for gradient in gradients[: len(weights)])
+        assert any((gradient != 0).any() for gradient in gradients[len(weights) :] if gradient is not None)
 
     @each("case", with_companion, ids=name_of)
     def test_a_step_gives_each_part_the_gradient_of_its_own_loss_only(self, case: Case) -> None:
@@ -330,9 +338,9 @@ class ObjectiveContract(AbstractContract):
         for part, parameters in trained.items():
             fresh = torch.autograd.grad(total(case.terms(), part), parameters, allow_unused=True)
             for parameter, expected in zip(parameters, fresh, strict=True):
-                found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
                 expected = torch.zeros_like(parameter) if expected is None else expected
-                torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+                torch.testing.assert_close(gradient, expected, rtol=1e-9, atol=1e-12)
 
     @each("case", flat, ids=name_of)
     def test_the_generator_alone_decides_the_terms(self, case: Case) -> None:
@@ -344,7 +352,7 @@ class ObjectiveContract(AbstractContract):
         assert all(torch.equal(first[name].value, again[name].value) for name in first)
         if (
             "rate" in first
-        ):  # a posterior with a density is drawn from; a deterministic encoder needs no noise
+        ):  # a posterior with a density is sampled; a deterministic encoder requires no noise
             assert not torch.equal(first["reconstruction"].value, other["reconstruction"].value)
 
     def test_its_terms_take_one_step_record(self, name: str) -> None:
@@ -368,11 +376,11 @@ class ObjectiveContract(AbstractContract):
             for s in (0, 0)
         ]
         assert torch.equal(before, torch.get_rng_state())
-        for one, again in zip(
+        for first, second in zip(
             *(module.state_dict().values() for module in made if module is not None), strict=True
         ):
-            assert torch.equal(one, again)
-            assert one.dtype == case.model.dtype
+            assert torch.equal(first, second)
+            assert first.dtype == case.model.dtype
 
     @each("case", flat, ids=name_of)
     def test_taking_the_terms_leaves_everything_as_it_was(self, case: Case) -> None:
@@ -417,10 +425,10 @@ class ObjectiveContract(AbstractContract):
             assert one.read_bytes() == other.read_bytes(), one.name
 
         states = [whole.checkpoints.read(step).state for step in (2, 3)]
-        kept = {name.split("/")[0] for name in states[1]}
+        parts = {name.split("/")[0] for name in states[1]}
         case = prepare(recipe, "flat", SMOOTH)
-        assert ("companion" in kept) == (case.companion is not None)
-        for part in kept & {"model", "companion"}:
+        assert ("companion" in parts) == (case.companion is not None)
+        for part in parts & {"model", "companion"}:
             moved = [
                 not torch.equal(states[0][name], states[1][name])
                 for name in states[1]

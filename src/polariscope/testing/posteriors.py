@@ -1,4 +1,4 @@
-"""Promises of every posterior."""
+"""Contract of every posterior."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRIOR = (torch.tensor([0.3, 0.0, -1.0]).double(), torch.tensor([0.5, 0.0, -0.7])
 
 
 def made(recipe: AbstractPosterior) -> nn.Module:
-    """Its head, with no weight left at 0: a head may start from a special case of itself."""
+    """Return the head with no weight at 0, since a head can start from a special case of itself."""
     head = recipe.head(n_features=4, n_latents=3)
     draw = torch.Generator().manual_seed(0)
     initialise(head, "torch", draw)
@@ -36,7 +36,7 @@ def made(recipe: AbstractPosterior) -> nn.Module:
 
 
 def features(n_samples: int, seed: int = 0) -> Tensor:
-    """The same features for every sample, so all draws come from one distribution."""
+    """Return the same features for every sample, so all draws come from one distribution."""
     row = torch.randn(1, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return row.repeat(n_samples, 1)
 
@@ -47,22 +47,22 @@ def draw(head: nn.Module, n_samples: int = N_SAMPLES) -> tuple[AbstractPosterior
 
 
 def recipes(contract: AbstractContract) -> list[AbstractPosterior]:
-    """Every choice of every option of the members that are tested."""
+    """Return every choice of every option of the members under test."""
     return variants(posterior, contract.names)
 
 
 def with_density(contract: AbstractContract) -> list[AbstractPosterior]:
-    """Those that have a density."""
+    """Return the recipes that have a density."""
     return [recipe for recipe in recipes(contract) if recipe.has_density]
 
 
 def without_density(contract: AbstractContract) -> list[AbstractPosterior]:
-    """Those that are points."""
+    """Return the recipes of deterministic encoders."""
     return [recipe for recipe in recipes(contract) if not recipe.has_density]
 
 
 class PosteriorContract(AbstractContract):
-    """Promises of every posterior."""
+    """Contract of every posterior."""
 
     def test_it_is_documented_built_by_name_and_kept_as_json(self, name: str) -> None:
         assert_is_a_good_member(posterior, name)

@@ -1,4 +1,4 @@
-"""Promises of every prior."""
+"""Contract of every prior."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ TWENTY_ROWS = np.random.default_rng(0).random((20, 6), dtype=np.float32)
 
 
 def recipes(contract: AbstractContract) -> list[AbstractPrior]:
-    """Every choice of every option of the members."""
+    """Return every choice of every option of the members."""
     return variants(prior, contract.names)
 
 
 def suited(recipe: AbstractPrior, n_latents: int) -> AbstractPrior:
-    """The recipe for this many latents; a mixture's layouts are for two."""
+    """Return the recipe for this many latents; layouts of a mixture are for two."""
     if isinstance(recipe, MixturePrior) and n_latents != 2:
         means = np.random.default_rng(0).normal(size=(3, n_latents)).tolist()
         return dataclasses.replace(recipe, means=tuple(map(tuple, means)))
@@ -58,7 +58,7 @@ def module(recipe: AbstractPrior, n_latents: int, data: bool = True) -> Abstract
 def distribution(
     made: AbstractPriorModule, recipe: AbstractPrior, n_samples: int
 ) -> AbstractPriorDistribution:
-    """The prior of a batch whose samples all have the same auxiliary values, if it needs any."""
+    """Return the prior of a batch whose samples all have the same auxiliary values, if it requires any."""
     auxiliary = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64).expand(n_samples, N_AUXILIARY)
     return made.given(auxiliary if recipe.is_conditional else None)
 
@@ -71,10 +71,10 @@ def log_density(recipe: AbstractPrior, z: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def collapsed(recipe: AbstractPrior) -> tuple[Model, GaussianDataset, list[dict[str, Any]]]:
-    """A linear model that is told nothing, with its log.
+    """Return a linear model that learns nothing, with its log.
 
-    With β times the decoder's variance far above those of the data, it keeps no direction; what is left of the
-    objective is β KL(q ‖ p), whose minimum is what the prior calls passive.
+    With β times the decoder's variance far above those of the data, it keeps no direction. The remaining objective is β
+    KL(q ‖ p), and its minimum is the passive shape of the prior.
     """
     data = GaussianDataset(eigenvalues=(0.5, 0.25), n_samples=500)
     lines: list[dict[str, Any]] = []
@@ -99,7 +99,7 @@ def collapsed(recipe: AbstractPrior) -> tuple[Model, GaussianDataset, list[dict[
 
 
 class PriorContract(AbstractContract):
-    """Promises of every prior."""
+    """Contract of every prior."""
 
     def test_it_is_documented_built_by_name_and_kept_as_json(self, name: str) -> None:
         assert_is_a_good_member(prior, name)
@@ -117,9 +117,9 @@ class PriorContract(AbstractContract):
     ) -> None:
         points, weights = real_line()
         z = np.stack([np.full_like(points, first), points], axis=1)
-        found = log_density(recipe, z)
-        assert np.ptp(found[:, 0]) == 0, "the first column must not look at the second latent"
-        assert (np.exp(found[:, 1]) * weights).sum() == pytest.approx(1, abs=1e-6)
+        log_densities = log_density(recipe, z)
+        assert np.ptp(log_densities[:, 0]) == 0, "the first column must not depend on the second latent"
+        assert (np.exp(log_densities[:, 1]) * weights).sum() == pytest.approx(1, abs=1e-6)
 
     @each("recipe", recipes, ids=label)
     def test_draws_fall_where_the_density_says(self, recipe: AbstractPrior) -> None:
@@ -141,7 +141,7 @@ class PriorContract(AbstractContract):
         z = made.sample(20_000, torch.Generator().manual_seed(0)).detach()
         q = stats.norm.logpdf(z.numpy(), 0.1, 0.3).sum(1)
         ratio = np.exp(q - made.log_density(z).detach().numpy().sum(1))
-        # The ratio is heavy-tailed where p is small inside q, so its error is taken from the bounded half of it:
+        # The ratio is heavy-tailed if p is small inside q, so its error is estimated from the bounded part of it:
         # P_q(ratio ≤ c) = E_p[ratio; ratio ≤ c], with draws of q on the left.
         draws = 0.1 + 0.3 * torch.randn(
             20_000, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64
@@ -164,10 +164,10 @@ class PriorContract(AbstractContract):
         auxiliary = torch.randn(7, N_AUXILIARY, generator=torch.Generator().manual_seed(0), dtype=dtype)
         each = made.given(auxiliary if recipe.is_conditional else None)
         draws = each.sample(7, torch.Generator().manual_seed(0))
-        found = each.log_density(draws)
-        assert draws.shape == found.shape == (7, 4)
-        assert draws.dtype == found.dtype == dtype
-        assert torch.isfinite(found).all()
+        log_densities = each.log_density(draws)
+        assert draws.shape == log_densities.shape == (7, 4)
+        assert draws.dtype == log_densities.dtype == dtype
+        assert torch.isfinite(log_densities).all()
 
     @each("recipe", recipes, ids=label)
     def test_the_gradient_of_the_density_is_finite_even_far_out(self, recipe: AbstractPrior) -> None:
@@ -175,7 +175,7 @@ class PriorContract(AbstractContract):
         log_p = distribution(module(recipe, 2), recipe, 3).log_density(z)
         (slope,) = torch.autograd.grad(log_p.sum(), z)
         assert torch.isfinite(slope).all()
-        assert float(slope[2, 0]) < 0  # far out, all of them push back
+        assert float(slope[2, 0]) < 0  # far out, every prior pulls back
         assert float(slope[2, 1]) > 0
 
     @each("recipe", recipes, ids=label)
@@ -192,7 +192,7 @@ class PriorContract(AbstractContract):
         made = distribution(module(recipe, 3), recipe, 50)
         declared = made.normal()
         if declared is None:
-            return  # its KL is estimated from log_density, which the tests above pin down
+            return  # its KL is estimated from log_density, which the tests above check
         mean, log_variance = (part.detach().numpy() for part in declared)
         z = np.random.default_rng(0).normal(scale=3, size=(50, 3))
         expected = stats.norm.logpdf(z, mean, np.exp(log_variance / 2))
@@ -213,7 +213,7 @@ class PriorContract(AbstractContract):
         log_q = stats.norm.logpdf(points, 0.4, math.sqrt(0.3))
         log_p = log_density(recipe, points[:, None])[:, 0]
         expected = np.trapezoid(np.exp(log_q) * (log_q - log_p), points)
-        error = rates.std() / math.sqrt(n)  # 0 where the KL is exact; then quadrature is right to 1e-9
+        error = rates.std() / math.sqrt(n)  # 0 if the KL is exact; then quadrature is correct to 1e-9
         assert abs(rates.mean() - expected) <= STANDARD_ERRORS * error + 1e-8
 
     @each("recipe", recipes, ids=label)
@@ -221,7 +221,7 @@ class PriorContract(AbstractContract):
         made = module(recipe, 2)
         assert made.meaning_of_passive.startswith("its posterior")
         if recipe.is_conditional:
-            return  # each sample has its own; tests/priors/test_conditional.py
+            return  # each sample has its own; see tests/models/priors/test_conditional.py
         mean, variance = made.passive_shape()
         assert mean.shape == variance.shape == (2,)
         assert torch.isfinite(mean).all()
@@ -230,7 +230,7 @@ class PriorContract(AbstractContract):
     @each("recipe", recipes, ids=label)
     def test_a_passive_latent_has_the_gaussian_nearest_to_the_prior(self, recipe: AbstractPrior) -> None:
         if recipe.is_conditional or isinstance(recipe, MixturePrior):
-            return  # one for each sample; one of several: both in tests of their own
+            return  # one for each sample, or one of several: both have separate tests
         mean, variance = (float(part.detach()) for part in module(recipe, 1).passive_shape())
         noise = np.linspace(-12, 12, 200_001)
         masses = stats.norm.pdf(noise) * (noise[1] - noise[0])
@@ -251,7 +251,7 @@ class PriorContract(AbstractContract):
             (0.0, 9.0),
         ):
             assert divergence(mean + shift * scale, variance * factor) > least + 1e-6, (shift, factor)
-        # Stationary, not only lower than its neighbours: the slope is below what a variance off by 1e-5 would have.
+        # Stationary, not only lower than its neighbours: the slope is below that of a variance off by 1e-5.
         slope = (divergence(mean, variance * 1.001) - divergence(mean, variance / 1.001)) / (
             2 * math.log(1.001)
         )
@@ -291,7 +291,7 @@ class PriorContract(AbstractContract):
         representation = encode(model, data)
         assert representation.prior_variance is not None
         ratio = representation.variance / representation.prior_variance
-        # The estimated rate leaves noise of a few per cent in the weights; the exact one leaves none.
+        # The estimated rate leaves noise of a few per cent in the weights; the exact rate leaves none.
         np.testing.assert_allclose(ratio.mean(0), 1, atol=0.08)
         offset = (representation.mean - representation.prior_mean) / np.sqrt(representation.prior_variance)
         assert (offset**2).mean() < 0.02

@@ -1,4 +1,4 @@
-"""Promises of every measure of similarity."""
+"""Contract of every similarity measure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from polariscope.core.references import keys_in
 from polariscope.testing.contract import AbstractContract
 from polariscope.testing.manifolds import random_rotation
 
-# Sums of 40 × 40 products in float64; roots of squares lose half of the digits only in measures built on them.
+# Sums of 40 × 40 products in float64; square roots lose half of the digits only in measures that use them.
 ROUNDING = 1e-9
 
 
 def pair(n: int = 40, p: int = 6, q: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two representations that share two directions, in units of their own."""
+    """Return two representations that share two directions, in different units."""
     rng = np.random.default_rng(seed)
     shared = rng.normal(size=(n, 2)) * [2.0, 1.0]
     x = np.hstack([shared, rng.normal(size=(n, p - 2))])
@@ -45,7 +45,7 @@ def changed(kind: str, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 class SimilarityContract(AbstractContract):
-    """Promises of every measure of similarity."""
+    """Contract of every similarity measure."""
 
     @pytest.fixture
     def measure(self, name: str) -> Callable[..., float]:
@@ -72,7 +72,7 @@ class SimilarityContract(AbstractContract):
         before, after = similarity[name](x, y), similarity[name](*changed(kind, x, y))
         if kind in similarity.traits(name)["invariant_to"]:
             assert after == pytest.approx(before, abs=ROUNDING)
-        elif shape[1] < shape[0]:  # wider than n, the first principal components are all there is
+        elif shape[1] < shape[0]:  # otherwise the first principal components contain everything
             assert abs(after - before) > 1e-3
 
     def test_it_is_symmetric_if_it_says_so(self, name: str, measure: Callable[..., float]) -> None:
@@ -134,16 +134,16 @@ class SimilarityContract(AbstractContract):
     def test_near_the_ends_of_its_type_it_is_the_same(
         self, name: str, measure: Callable[..., float], kind: str, exponent: int, shape: tuple[int, int, int]
     ) -> None:
-        """Up to half of the largest number, where sums and the range of a feature overflow, and down to few digits.
+        """Check from a few digits above 0 up to half of the largest number, where sums and ranges overflow.
 
-        Near 0 numbers lose digits, so the expected score is that of the numbers as rounded, scaled back exactly.
+        Numbers near 0 lose digits, so the expected score is that of the rounded numbers, scaled back exactly.
         """
         x, y = pair(*shape)
         x -= (x.max(axis=0) + x.min(axis=0)) / 2
         scaled = np.ldexp(x / np.abs(x).max(), exponent).astype(kind)
         assert np.isfinite(scaled).all()
         back = np.ldexp(scaled.astype(np.float64), -exponent)
-        # float32 is multiplied in float32 where layers are compressed.
+        # float32 is multiplied in float32 if layers are compressed.
         rounding = ROUNDING if kind == "f8" else 1e-6
         assert measure(scaled, y) == pytest.approx(measure(back, y), abs=ROUNDING)
         form = similarity.traits(name)["form"]
@@ -161,7 +161,7 @@ class SimilarityContract(AbstractContract):
         assert measure(padded, y) == pytest.approx(measure(x, y), abs=ROUNDING)
 
     @pytest.mark.parametrize(
-        ("broken", "words"),
+        ("broken", "message"),
         [
             (lambda x: np.full_like(x, 0.1), "the same for all 40 samples"),
             (lambda x: np.where(x == x.max(), np.nan, x), "must be finite"),
@@ -172,14 +172,18 @@ class SimilarityContract(AbstractContract):
         ids=["constant", "nan", "infinite", "one sample", "no feature"],
     )
     def test_what_cannot_be_compared_is_refused_in_words(
-        self, name: str, measure: Callable[..., float], broken: Callable[[np.ndarray], np.ndarray], words: str
+        self,
+        name: str,
+        measure: Callable[..., float],
+        broken: Callable[[np.ndarray], np.ndarray],
+        message: str,
     ) -> None:
         x, y = pair()
-        with pytest.raises(InputError, match=f"x .*{words}"):
+        with pytest.raises(InputError, match=f"x .*{message}"):
             measure(broken(x), y)
-        with pytest.raises(InputError, match=f"y .*{words}"):
+        with pytest.raises(InputError, match=f"y .*{message}"):
             measure(x, broken(y))
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=message):
             similarity.traits(name)["form"].compress(broken(x))
 
     def test_different_numbers_of_samples_are_refused(self, measure: Callable[..., float]) -> None:
@@ -188,9 +192,9 @@ class SimilarityContract(AbstractContract):
             measure(x, y[:-1])
 
     def test_its_form_takes_its_options(self, name: str, measure: Callable[..., Any]) -> None:
-        """An option that the measure takes and its form does not would be lost when layers are compared."""
+        """An option of the measure that its form lacks would be lost when layers are compared."""
         form = similarity.traits(name)["form"]
-        own = {key: (option.annotation, option.default) for key, option in options_of(measure).items()}
-        assert own == {key: (o.annotation, o.default) for key, o in options_of(form.compress).items()}
+        options = {key: (option.annotation, option.default) for key, option in options_of(measure).items()}
+        assert options == {key: (o.annotation, o.default) for key, o in options_of(form.compress).items()}
         defaults: list[Any] = [option.default for option in options_of(measure).values()]
         assert all(map(math.isfinite, defaults))

@@ -1,4 +1,4 @@
-"""Tables of studies made by hand, whose figures are known."""
+"""Tables of studies written by hand, with known figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from polariscope.studies.table import Table
 def by_beta(
     cells: Callable[[float, int], dict[str, Any]], betas: tuple[float, ...] = (1.0, 4.0), n: int = 3
 ) -> Table:
-    """A study of β and seeds; a run that is waiting is in it too."""
+    """Return a study of β and seeds, with a run that is waiting."""
     rows = [
         {
             "run": f"beta={beta:g},seed={seed}",
@@ -28,7 +28,7 @@ def by_beta(
 
 
 def by_data(cells: Callable[[str, int], dict[str, Any]], n: int = 4) -> Table:
-    """A study of two datasets and seeds."""
+    """Return a study of two datasets and seeds."""
     rows = [
         {"run": f"{data},{seed}", "state": "done", "data": data, "seed": seed, **cells(data, seed)}
         for data in ("original", "changed")

@@ -1,4 +1,4 @@
-"""Promises of every variant, made of each kind of data."""
+"""Contract of every variant, applied to each kind of data."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ KIND_OF = {"grey": "images", "colours": "images", "rows": "rows"}
 
 
 def with_every_base(contract: AbstractContract) -> list[tuple[str, str]]:
-    """Every member with every kind of data."""
+    """Return every member with every kind of data."""
     return [(name, base) for name in contract.names for base in KIND_OF]
 
 
 def pairs(contract: AbstractContract) -> list[tuple[str, str]]:
-    """Every member with the data that it can be made of."""
+    """Return every member with the data that it applies to."""
     return [
         (name, base)
         for name, base in with_every_base(contract)
@@ -42,12 +42,12 @@ def pairs(contract: AbstractContract) -> list[tuple[str, str]]:
 
 
 class VariantContract(AbstractContract):
-    """Promises of every variant."""
+    """Contract of every variant."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def bases(cls, tmp_path_factory: pytest.TempPathFactory) -> Bases:
-        """Two hundred observations of each kind, in files, some of them twice."""
+        """Write two hundred observations of each kind to files, some of them twice, and open them."""
         folder: Path = tmp_path_factory.mktemp("data")
         sprites = SpritesDataset(image_size=16)
         indices = np.random.default_rng(0).integers(len(sprites), size=180)
@@ -170,11 +170,11 @@ class VariantContract(AbstractContract):
     def test_variants_nest(self, pair: Pair, bases: Bases) -> None:
         data = self.make(bases[pair[1]], pair[0])
         twice: Any = apply_variants(data, ["subset:n=20", "unique"])
-        kept = np.arange(len(twice))
-        below = twice.base.rows[twice.rows[kept]]
-        np.testing.assert_array_equal(twice.values(kept), data.values(below))
-        np.testing.assert_array_equal(twice.factors(kept), data.factors(below))
-        np.testing.assert_array_equal(twice.ids(kept), data.ids(below))
+        indices = np.arange(len(twice))
+        below = twice.base.rows[twice.rows[indices]]
+        np.testing.assert_array_equal(twice.values(indices), data.values(below))
+        np.testing.assert_array_equal(twice.factors(indices), data.factors(below))
+        np.testing.assert_array_equal(twice.ids(indices), data.ids(below))
         assert [each["name"] for each in twice.describe()["variants"]][-2:] == ["subset", "unique"]
         assert load_recorded(twice.describe()).fingerprint == twice.fingerprint
         assert twice.root is data.root
@@ -206,7 +206,9 @@ class VariantContract(AbstractContract):
             if name.startswith("_") or name in NOT_DELEGATED:
                 continue
             home = next(kind for kind in type(data).__mro__ if name in vars(kind))
-            assert home is not AbstractDataset, f"{name} would be answered by the default, not by the base"
+            assert home is not AbstractDataset, (
+                f"{name} would be inherited from the default, not taken from the base"
+            )
             if home is AbstractVariant and isinstance(
                 vars(AbstractVariant)[name], type(delegate_to_base("x"))
             ):
@@ -224,13 +226,13 @@ class VariantContract(AbstractContract):
 
     @each("pair", pairs, ids="-".join)
     @pytest.mark.parametrize(
-        ("wrong", "words"),
+        ("wrong", "message"),
         [([-1], "must lie in 0 … "), ([2**40], "must lie in 0 … "), ([0.5], "flat list of integers")],
     )
     def test_indices_that_do_not_exist_are_refused(
-        self, pair: Pair, bases: Bases, wrong: list[int | float], words: str
+        self, pair: Pair, bases: Bases, wrong: list[int | float], message: str
     ) -> None:
         data = self.make(bases[pair[1]], pair[0])
         for ask in (data.values, data.factors):
-            with pytest.raises(InputError, match=words):
+            with pytest.raises(InputError, match=message):
                 ask(wrong)

@@ -61,7 +61,7 @@ def test_another_manipulation_in_the_same_folder_is_refused(base: AbstractDatase
     assert load_recorded(record).fingerprint == record["fingerprint"]
     shutil.rmtree(tmp_path / "m")
     keep_untrained(tmp_path / "m", base, EPSILON, seed=1)
-    with pytest.raises(PolariscopeError, match="holds another manipulation than the one that was recorded"):
+    with pytest.raises(PolariscopeError, match="contains a different manipulation than the recorded one"):
         load_recorded(record)
 
 
@@ -72,17 +72,17 @@ def test_what_it_was_not_made_for_is_refused(folder: Path, tmp_path: Path) -> No
     ):
         apply_variants(SpritesDataset(image_size=32), variant)
     with pytest.raises(
-        InputError, match="made for the factors shape, scale, orientation, x, y, and norb has"
+        InputError, match="trained for the factors shape, scale, orientation, x, y, and norb has"
     ):
         apply_variants(load_dataset("norb", image_size=16), variant)
-    with pytest.raises(InputError, match=r"folder must hold a manipulation, got .*manipulate"):
+    with pytest.raises(InputError, match=r"folder must contain a manipulation, got .*manipulate"):
         apply_variants(SpritesDataset(image_size=16), f"manipulated:{tmp_path}")
 
 
 def test_an_unfinished_manipulation_is_refused(base: AbstractDataset, tmp_path: Path) -> None:
     keep_untrained(tmp_path / "m", base)
     RunFolder(tmp_path / "m").model_file.unlink()
-    with pytest.raises(InputError, match="is not finished; give the same command again"):
+    with pytest.raises(InputError, match="is not finished; run the same command again"):
         apply_variants(base, f"manipulated:{tmp_path / 'm'}")
 
 

@@ -47,14 +47,14 @@ def test_a_mean_is_over_the_runs_of_a_setting_where_all_were_logged() -> None:
 
 
 def test_a_term_that_is_not_logged_is_refused_with_those_that_are() -> None:
-    with pytest.raises(InputError, match="no number in the logs named 'los'; there are loss"):
+    with pytest.raises(InputError, match="no column of the logs named 'los'; there are loss"):
         LossesFigure(term="los").numbers(curves())
 
 
 def test_the_table_of_logs_has_every_line_of_every_run(tmp_path: Path) -> None:
     ledger = Ledger(tiny(tmp_path / "study"))
     ledger.prepare()
-    with pytest.raises(InputError, match="no run of the study has begun"):
+    with pytest.raises(InputError, match="no run of the study has started"):
         LossesFigure().check(ledger, Table((), ()))
     Worker(ledger).drain()
     rows = log_table(ledger).rows

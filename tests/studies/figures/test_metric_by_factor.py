@@ -37,7 +37,9 @@ def test_a_dataset_has_no_empty_places_for_factors_of_another() -> None:
 
 
 def test_a_metric_without_factors_is_refused() -> None:
-    with pytest.raises(InputError, match="no sap by factor is in the table, but mig; choose one of these"):
+    with pytest.raises(
+        InputError, match="the table contains mig by factor, but not sap; choose one of these"
+    ):
         MetricByFactor(metric="sap").numbers(by_data(cells))
     with pytest.raises(InputError, match=r"add mig to the metrics of \[each.score\], then run"):
         MetricByFactor().numbers(by_data(lambda data, seed: {"loss": 1.0}))

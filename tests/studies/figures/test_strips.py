@@ -22,7 +22,7 @@ def test_over_pruned_runs_are_marked_dropped_or_kept() -> None:
     ]
     dropped = StripsFigure(metric="mig", over_pruned="drop").numbers(by_beta(cells))
     assert [row for row in marked if not row["over_pruned"]] == list(dropped)
-    with pytest.raises(InputError, match="does not say which runs are over-pruned"):
+    with pytest.raises(InputError, match="does not show which runs are over-pruned"):
         StripsFigure().numbers(by_beta(lambda beta, seed: {"mig": 1.0}))
     assert len(StripsFigure(over_pruned="keep").numbers(by_beta(lambda beta, seed: {"mig": 1.0}))) == 6
 

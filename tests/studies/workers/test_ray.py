@@ -65,7 +65,7 @@ def test_two_nodes_make_what_one_machine_makes_whatever_happens_to_workers(tmp_p
     assert seen["interrupted"] == [["waiting", True], ["waiting", True]]
     assert seen["counts"] == {"waiting": 0, "running": 0, "done": 2, "failed": 0}
     assert seen["started"] == 3  # one for each CPU, and one instead of the one that was killed
-    assert "the node 127.0.0.1 of the Ray cluster does not see the folder" in seen["refused"]
+    assert "the node 127.0.0.1 of the Ray cluster cannot access the folder" in seen["refused"]
     assert "put the study on a disk that all nodes share" in seen["refused"]
     # An interrupted run has saved a checkpoint more, where it was.
     expected = snapshot(local)
@@ -150,7 +150,7 @@ def test_an_address_without_a_cluster_is_refused_at_once(tmp_path: Path) -> None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))  # and does not listen
         address = f"127.0.0.1:{free.getsockname()[1]}"
-        with pytest.raises(PolariscopeError, match=f"no Ray cluster answers at {address}"):
+        with pytest.raises(PolariscopeError, match=f"no Ray cluster responds at {address}"):
             run_on_ray(ledger, address=address)
     assert not (tmp_path / "study").exists()
 

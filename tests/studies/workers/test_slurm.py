@@ -119,13 +119,13 @@ def test_without_slurm_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_wrong_calls_are_refused(tmp_path: Path) -> None:
     ledger = Ledger(tiny(tmp_path))
-    with pytest.raises(InputError, match=r"no place for jobs named 'pbs'; there are local, slurm"):
+    with pytest.raises(InputError, match=r"no cluster named 'pbs'; there are local, slurm"):
         submit(ledger, cluster="pbs")
-    with pytest.raises(InputError, match="jobs of this machine have no options of SLURM, but 'time'"):
+    with pytest.raises(InputError, match="jobs on this machine have no SLURM options, got 'time'"):
         submit(ledger, cluster="local", options={"time": 5})
     with pytest.raises(InputError, match="cpus_per_task must be an integer, at least 1, got 'two'"):
         submit(ledger, options={"cpus-per-task": "two"})
-    with pytest.raises(InputError, match="a name of an option of SLURM must be a word"):
+    with pytest.raises(InputError, match="the name of a SLURM option must be a word"):
         submit(ledger, options={"a b": "c"})
     assert not (tmp_path / "jobs").exists()
 

@@ -1,1 +1,1 @@
-"""Variants that need what a manipulation has learned."""
+"""Variants of data that require a trained manipulation."""

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 @variant("manipulated", of="anything", bare="folder", example="manipulated:FOLDER")
 @dataclasses.dataclass(frozen=True)
 class ManipulatedVariant(AbstractVariant):
-    r"""Observations that were changed by at most ε each, so entangled codes describe them better.
+    r"""Observations with values changed by at most ε, such that entangled codes describe them better.
 
     .. math:: x' = r(x + \varepsilon\, m(w))
 
-    with the factors w of an observation and the manipulation m that ``polariscope manipulate`` trained and left in a
-    folder. For values in [0, 1] r reflects at 0 and at 1; images are rounded to bytes, towards x where the nearest
-    byte is further away than ε. Factors stay as they are. Nothing of the data is copied: an observation is made when
-    it is asked for, and is the same every time. The control is ``pixel-noise`` with the same ε.
+    with the factors w of an observation and the manipulation m that ``polariscope manipulate`` stored in a folder. For
+    values in [0, 1] r reflects at 0 and at 1; images are rounded to bytes, towards x if the nearest byte differs by
+    more than ε. Factors do not change. No data are copied: observations are computed on access, and are the same every
+    time. The control is ``pixel-noise`` with the same ε.
 
-    Any data with factors of the same names and observations of the same shape can be manipulated so.
+    The variant applies to any data with the same names of factors and the same shape of observations.
 
     Reference: zietlow2022 §4.2.4 and §4.3.1.
     """
@@ -40,13 +40,13 @@ class ManipulatedVariant(AbstractVariant):
     folder: str
     """Folder of a finished manipulation."""
     key: str | None = None
-    """Hash of the manipulation, by which another one in the same folder is refused; none: whichever is there."""
+    """Hash of the manipulation; another manipulation in the folder is refused. None accepts any."""
 
     @classmethod
     def read_options(cls, base: AbstractDataset, arguments: Mapping[str, object]) -> dict[str, Any]:
-        """The options, with the folder as text.
+        """Return the options, with the folder as a string.
 
-        :param base: what the variant will be made of.
+        :param base: dataset that the variant applies to.
         :param arguments: options by name.
         """
         folder = {"folder": str(arguments["folder"])} if isinstance(arguments.get("folder"), Path) else {}
@@ -57,8 +57,8 @@ class ManipulatedVariant(AbstractVariant):
         architecture = self.manipulation.architecture
         if self.key is not None and self.key != self.manipulation.digest:
             raise PolariscopeError(
-                f"{self.folder} holds another manipulation than the one that was recorded; "
-                "put the old one back, or start again with the new."
+                f"{self.folder} contains a different manipulation than the recorded one; "
+                "restore the old one, or start again with the new one."
             )
         for what, theirs, ours in (
             ("observations of shape", architecture.shape, tuple(self.base.shape)),
@@ -68,30 +68,30 @@ class ManipulatedVariant(AbstractVariant):
             if theirs != ours:
                 raise InputError(
                     problem=(
-                        f"the manipulation in {self.folder} was made for {what} {_shown(theirs)}, and "
+                        f"the manipulation in {self.folder} was trained for {what} {_shown(theirs)}, and "
                         f"{self.base.name} has {_shown(ours)}"
                     ),
-                    remedy="manipulate the data that it was made for",
+                    remedy="use it with data like those it was trained for",
                 )
 
     @functools.cached_property
     def manipulation(self) -> Tabulated:
-        """What the folder holds, checked; one that is not finished is refused."""
+        """The manipulation in the folder, after checking; an unfinished one is refused."""
         from polariscope.manipulation.manipulation import read_manipulation
 
         return read_manipulation(self.folder)[1]
 
     def options(self) -> dict[str, Any]:
-        """The folder, and the key of what it holds."""
+        """Return the folder, and the key of its manipulation."""
         return {"folder": self.folder, "key": self.manipulation.digest}
 
     def identity(self) -> dict[str, Any]:
-        """The key: where the manipulation lies decides nothing."""
+        """Return the key alone, because the path of the folder does not affect the data."""
         return {"key": self.manipulation.digest}
 
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         if len(self.shape) != 3:
-            return self.base.images(indices)  # which flat data refuse
+            return self.base.images(indices)  # flat data raise an error
         from polariscope.manipulation.bounds import moved_bytes
 
         x, m = self.base.values(indices), self._change(indices)
@@ -114,7 +114,7 @@ class ManipulatedVariant(AbstractVariant):
 
 
 def _shown(value: object) -> str:
-    """A shape, names, or whether something is so, in words."""
+    """Return a shape, names or a boolean as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     assert isinstance(value, tuple)

@@ -1,7 +1,7 @@
-"""Analyses of a study: what is measured of each run, once for each data and objective, or over all runs alike.
+"""Analyses of a study: of each run, once for each dataset and objective, or over runs that differ in the seed.
 
-A member is a frozen dataclass whose fields are its options. Its ``scope`` says where it stands in a study file: in
-``each``, ``once`` or ``over``. Its ``gives`` says what its columns are, by name or by a pattern of names
+A member is a frozen dataclass whose fields are its options. Its trait ``scope`` is its section in a study file:
+``each``, ``once`` or ``over``. Its trait ``gives`` describes its columns, by name or by a pattern of names
 (``parts.*``).
 """
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 Cell: TypeAlias = "float | int | str | bool | None"
 """One cell of a table."""
 Columns: TypeAlias = "dict[str, Cell]"
-"""Cells of one row by column."""
+"""Cells of one row, by column."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """What a column of a table is."""
+    """Description of a column of a table."""
 
     label: str
-    """In words, as an axis has it."""
+    """Label for an axis."""
     higher_is_better: bool | None = None
-    """None where neither is."""
+    """If True, higher is better; if False, lower is; None if neither is."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
-    """Least and largest possible value."""
+    """Smallest and largest possible value."""
     counts_latents: bool = False
-    """Whether the largest possible value is the number of latents."""
+    """If True, the largest possible value is the number of latents."""
 
 
 Measured = TypeVar("Measured")
@@ -49,97 +49,97 @@ Measured = TypeVar("Measured")
 
 @dataclasses.dataclass(frozen=True)
 class AbstractAnalysis(Subset, abc.ABC, Generic[Measured]):
-    """Something that is measured of one run on some observations, and cached with its model."""
+    """An analysis of one run on some observations; its result is cached with the model."""
 
     n_samples: Annotated[int, Ge(2), Advice("None takes the whole dataset")] | None = Subset.n_samples
-    """Number of observations, two at least; none for all."""
+    """Number of observations, at least two; none for all."""
 
     kind: ClassVar[str] = ""
-    """Kind of its cached record; empty if there is no record that a table shows."""
+    """Kind of its cached record; empty if tables show no record."""
     record: ClassVar[type[Any] | None] = None
-    """The class of the cached record, which has ``from_dict``."""
+    """Class of the cached record, which has ``from_dict``."""
     kept_apart: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
-    """Settings whose results have different columns: a table shows the newest result of each."""
+    """Settings whose results have different columns; a table shows the newest result of each."""
 
     @property
     def where(self) -> dict[str, Any]:
-        """The options that all analyses share, as methods of a run take them."""
+        """Options that all analyses share, as arguments for methods of a run."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(Subset)}
 
     @abc.abstractmethod
     def measure(self, run: Run, step: int | None = None) -> Measured:
-        """Return the result: read if it is cached, otherwise computed.
+        """Return the result; it is read if it is cached, otherwise computed.
 
         :param run: a finished run.
-        :param step: (default None: the finished model) the checkpoint of this step.
+        :param step: (default None: the finished model) step of the checkpoint.
         """
 
     @abc.abstractmethod
     def columns(self, measured: Measured) -> Columns:
-        """What of it goes into a table.
+        """Return the cells of the result that every table shows.
 
-        :param measured: what :meth:`measure` gave.
+        :param measured: the result of :meth:`measure`.
         """
 
     def details(self, measured: Measured) -> Columns:
-        """What of it only goes into a table with all details: by type of latent, by factor, by number of samples.
+        """Return the cells for a table with all details: by type of latent, by factor, by number of samples.
 
-        :param measured: what :meth:`measure` gave.
+        :param measured: the result of :meth:`measure`.
         """
         return {}
 
     @classmethod
-    def of_settings(cls, settings: Mapping[str, Any]) -> AbstractAnalysis[Measured]:  # noqa: ARG003 (members may ask)
+    def of_settings(cls, settings: Mapping[str, Any]) -> AbstractAnalysis[Measured]:  # noqa: ARG003 (members use it)
         """Return the analysis whose result is cached with these settings, as far as its columns depend on them.
 
-        :param settings: what it was measured with.
+        :param settings: settings of the cached result.
         """
         return cls()
 
 
 class AbstractOnce(abc.ABC):
-    """Something that is determined once for each data and objective."""
+    """An analysis that is done once for each dataset and objective."""
 
     @abc.abstractmethod
     def check(self, data: AbstractDataset, settings: Mapping[str, object]) -> None:
-        """Refuse what cannot be determined, before anything is done.
+        """Refuse an impossible analysis before anything is computed.
 
-        :param data: what is looked at.
-        :param settings: of training, without the number of latents.
+        :param data: the dataset.
+        :param settings: training settings, without the number of latents.
         """
 
     @abc.abstractmethod
     def measure(self, data: AbstractDataset, settings: Mapping[str, object], folder: Path) -> None:
-        """Find it, or go on with finding it, and keep it in a folder.
+        """Compute the result, or resume an interrupted computation, and store it in a folder.
 
-        :param data: what is looked at.
-        :param settings: of training, without the number of latents.
-        :param folder: where it is stored.
+        :param data: the dataset.
+        :param settings: training settings, without the number of latents.
+        :param folder: folder of the result.
         """
 
     @abc.abstractmethod
     def is_kept(self, folder: Path) -> bool:
-        """Whether the answer is there.
+        """Return True if the result is stored.
 
-        :param folder: where it is stored.
+        :param folder: folder of the result.
         """
 
     @abc.abstractmethod
     def columns(self, folder: Path) -> Columns:
-        """What of it goes into a table.
+        """Return the cells of the result for a table.
 
-        :param folder: where it is stored.
+        :param folder: folder of the result.
         """
 
 
 class AbstractOver(abc.ABC):
-    """Something that is measured of runs that differ in their seed only."""
+    """An analysis over runs that differ only in their seed."""
 
     @abc.abstractmethod
     def measure(self, runs: Sequence[Run]) -> dict[str, Any]:
-        """What was measured, as JSON has it; with ``rows``, cells for each of the runs.
+        """Return the result as plain values for JSON; ``rows`` contains the cells of each run.
 
-        :param runs: finished runs, two at least.
+        :param runs: two or more finished runs.
         """
 
 

@@ -1,4 +1,4 @@
-"""How far models that were trained alike agree on which observations are where in latent space."""
+"""Agreement between latents of models trained with different seeds."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class AgreementAnalysis(AbstractOver):
     r"""Mean correlation of latents matched one to one, over every pair of seeds.
 
     For two models with absolute rank correlations :math:`R_{ab}` between their latents, the one-to-one matching
-    :math:`\pi` of largest sum gives :math:`\frac1d \sum_a R_{a \pi(a)}` with d the smaller number of latents in use
-    (mean KL over 0.01 nats). 1: the same latents up to order and a monotone map; about 0: nothing in common. A model
-    without a latent in use agrees with none.
+    :math:`\pi` with the largest sum gives :math:`\frac1d \sum_a R_{a \pi(a)}`, where d is the smaller number of latents
+    in use (mean KL over 0.01 nats). The value is 1 if the latents are equal up to order and a monotone map, and about 0
+    if they have nothing in common. A model without a latent in use does not agree with any other.
     """
 
     n_samples: Annotated[int, Ge(10)] = 1000
-    """Observations that are encoded by all models."""
+    """Number of observations encoded by all models."""
     seed: Annotated[int, Ge(0)] = 0
-    """Seed of their choice."""
+    """Seed for drawing the observations."""
 
     def measure(self, runs: Sequence[Run]) -> dict[str, Any]:
         from polariscope.analysis.regime.posterior import gaussian_kl
@@ -58,7 +58,7 @@ class AgreementAnalysis(AbstractOver):
 
 
 def matched(x: np.ndarray, y: np.ndarray) -> float:
-    """Mean absolute correlation of the columns of two arrays under the best one-to-one matching.
+    """Return the mean absolute correlation of the columns of two arrays under the best one-to-one matching.
 
     >>> codes = np.array([[a, b] for a in range(3) for b in range(3)], dtype=float)
     >>> round(matched(codes, -codes[:, ::-1]), 6)

@@ -1,4 +1,4 @@
-"""The layers of models that were trained alike, compared with each other."""
+"""Comparison of the layers of models trained with different seeds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 @analysis("compare", scope="over", gives={})
 @dataclasses.dataclass(frozen=True)
 class CompareAnalysis(AbstractOver):
-    """Similarity of every layer with every layer, over seeds; cached with the first of the runs."""
+    """Similarity of all pairs of layers, over seeds; cached with the first run."""
 
     similarity: str = "cka"
     """A member of ``polariscope.similarity``."""
     n_samples: Annotated[int, Ge(10)] = 1000
-    """Observations that all models are shown."""
+    """Number of observations encoded by all models."""
     seed: Annotated[int, Ge(0)] = 0
-    """Seed of their choice."""
+    """Seed for drawing the observations."""
 
     def __post_init__(self) -> None:
         family[self.similarity]

@@ -1,4 +1,4 @@
-"""Do two latents hold two factors along their axes, or as radius and angle?"""
+"""Test if two latents encode two factors along their axes, or as radius and angle."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Coordinates(AbstractStoredRecord, remedy="measure the coordinates again"):
-    """In which coordinates a pair of latents holds a pair of factors."""
+    """Coordinates in which a pair of latents encodes a pair of factors."""
 
     verdict: str
-    """cartesian, polar or undecided; "none" where there are no two latents and two factors to look at."""
+    """cartesian, polar or undecided; "none" if there are fewer than two latents or two factors."""
     value: float | None = None
     """Polar minus Cartesian score."""
     interval: tuple[float, float] | None = None
-    """Of the value, 95 %."""
+    """95 % interval of the value."""
     cartesian: float | None = None
     """Share of the factors' variance that the axes explain."""
     polar: float | None = None
@@ -49,17 +49,17 @@ class Coordinates(AbstractStoredRecord, remedy="measure the coordinates again"):
 )
 @dataclasses.dataclass(frozen=True)
 class CoordinatesAnalysis(AbstractAnalysis[Coordinates]):
-    """Whether a pair of latents holds a pair of factors in Cartesian or in polar coordinates.
+    """Test if a pair of latents encodes a pair of factors in Cartesian or in polar coordinates.
 
-    All pairs of latents and of ordered factors are looked at, and the one that is explained best, in whichever
-    coordinates, is tested by :func:`polariscope.geometry.polar.polar_test`; cyclic factors are put on a circle.
-    Reference: zietlow2022 §4.3.6 and Figs 4.10–4.11, where pairs were picked by hand.
+    All pairs of latents and of ordered factors are compared, and the pair that is explained best in either coordinates
+    is tested by :func:`polariscope.geometry.polar.polar_test`; cyclic factors are mapped to a circle. Reference:
+    zietlow2022 §4.3.6 and Figs 4.10–4.11, where pairs were selected by hand.
     """
 
     factors: str = ""
     """Two factors, joined by a comma; by default the pair that is explained best."""
     n_points: Annotated[int, Ge(200)] = 2000
-    """Observations of those encoded that are looked at."""
+    """Number of encoded observations to use."""
 
     kind = "coordinates"
     record = Coordinates
@@ -111,7 +111,7 @@ class CoordinatesAnalysis(AbstractAnalysis[Coordinates]):
         )
 
     def _pairs(self, data: AbstractDataset) -> list[tuple[int, int]]:
-        """Numbers of the factors, pair by pair."""
+        """Return the indices of the factors of each pair."""
         if not self.factors:
             ordered = [
                 k

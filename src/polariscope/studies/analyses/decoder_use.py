@@ -1,4 +1,4 @@
-"""Which latents the decoder uses, and what posterior and prior look like for those and for the others."""
+"""Latents that the decoder uses, and the moments of posterior and prior of used and unused latents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polariscope.runs.run import Run
 
 MEDIANS = ("mean_square", "variance", "prior_variance", "ratio", "displacement", "match")
-"""What a table shows of a group of latents, as its median."""
+"""Moments whose median over a group of latents is shown in a table."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +26,7 @@ class DecoderUse(AbstractStoredRecord, remedy="measure the use of the latents ag
     """Use, posterior and prior of each latent."""
 
     use: tuple[float, ...]
-    """Share of the data's variance that goes with the latent in the decoder's output."""
+    """Share of the data's variance that the latent accounts for in the decoder's output."""
     latents: tuple[LatentMoments, ...]
 
 
@@ -43,15 +43,15 @@ class DecoderUse(AbstractStoredRecord, remedy="measure the use of the latents ag
 )
 @dataclasses.dataclass(frozen=True)
 class DecoderUseAnalysis(AbstractAnalysis[DecoderUse]):
-    """How many latents the decoder uses, and the moments of posterior and prior of those and of the others.
+    """Number of latents that the decoder uses, and the moments of posterior and prior of used and unused latents.
 
     Each moment is averaged over observations; the table shows its median over the latents of a group.
     """
 
     n_points: Annotated[int, Ge(2)] = 1000
-    """Codes at which each latent is exchanged for that of another observation."""
+    """Number of codes at which each latent is exchanged for that of another observation."""
     unused_below: Annotated[float, Gt(0)] = 0.001
-    """Share of the data's variance below which a latent counts as not used."""
+    """Share of the data's variance below which a latent is unused."""
 
     kind = "decoder-use"
     record = DecoderUse

@@ -1,4 +1,4 @@
-"""Where the rate goes: mutual information, total correlation, the rest."""
+"""Decomposition of the rate: mutual information, total correlation and dimension-wise KL."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PARTS = ("rate", "mutual_information", "total_correlation", "dimension_wise_kl",
 )
 @dataclasses.dataclass(frozen=True)
 class DecomposeAnalysis(AbstractAnalysis[Decomposition]):
-    """The rate in parts, in nats, each with its standard error."""
+    """Parts of the rate in nats, each with its standard error."""
 
     n_points: Annotated[int, Ge(2)] | None = 5000
-    """Samples of the representation that are used; none for all."""
+    """Number of samples of the representation to use; none for all."""
 
     kind = "decomposition"
     record = Decomposition

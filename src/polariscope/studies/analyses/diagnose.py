@@ -1,4 +1,4 @@
-"""Which latents are active, mixed and passive, and how dependent they are."""
+"""Active, mixed and passive latents, and their dependence."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ POSITIVE = (0.0, math.inf)
 class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
     """Counts by type, and total correlation, mutual information and effective rank of all latents and of those in use.
 
-    Latents in use are those of the verdict. Details have the same numbers for combinations of types.
+    Latents in use are those of the verdict. The details contain the same numbers for combinations of types.
     """
 
     kind = "regime"
@@ -100,10 +100,10 @@ class DiagnoseAnalysis(TypeRule, AbstractAnalysis[Regime]):
 
 
 def ranks_in_use(regime: Regime) -> dict[str, float]:
-    """Effective rank of the latents in use.
+    """Return the effective rank of the latents in use.
 
-    The covariance of the mean is that of its correlations and spreads; that of the sampled codes has E[σ²] added to
-    the diagonal, which is what it is over all draws.
+    The covariance of the means follows from their correlations and standard deviations; that of the sampled codes adds
+    E[σ²] to the diagonal, which is its expectation over draws.
 
     :param regime: the diagnosis.
     """

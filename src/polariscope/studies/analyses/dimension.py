@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Dimensions(AbstractStoredRecord, remedy="estimate the dimension again"):
-    """What several estimators say of the same codes."""
+    """Estimates of several estimators for the same codes."""
 
     estimates: dict[str, Dimension]
-    """By the name of the estimator."""
+    """Estimates by the name of the estimator."""
 
 
 @analysis("dimension", scope="each", gives={"dimension.*": Column("intrinsic dimension")})
@@ -32,7 +32,7 @@ class DimensionAnalysis(AbstractAnalysis[Dimensions]):
     estimators: str = "twonn"
     """Names joined by commas."""
     source: Literal["mean", "sampled"] = "mean"
-    """Which codes are looked at."""
+    """Codes to use."""
 
     kind = "dimension"
     record = Dimensions
@@ -43,7 +43,7 @@ class DimensionAnalysis(AbstractAnalysis[Dimensions]):
 
     @property
     def names(self) -> list[str]:
-        """The estimators that are asked for."""
+        """Names of the requested estimators."""
         names = [name.strip() for name in self.estimators.split(",") if name.strip()]
         if not names:
             raise InputError("estimators", "name at least one", got=f"{self.estimators!r}")

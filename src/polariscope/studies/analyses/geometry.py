@@ -1,4 +1,4 @@
-"""How orthogonal the decoder is, and what the posterior's noise costs."""
+"""Orthogonality of the decoder, and the cost of posterior noise."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 )
 @dataclasses.dataclass(frozen=True)
 class GeometryAnalysis(AbstractAnalysis[Geometry]):
-    """Distance to orthogonality, beside that of random rotations, and the reconstruction loss in parts."""
+    """Distance to orthogonality, compared with random rotations, and the parts of the reconstruction loss."""
 
     alpha: Alpha = TypeRule.alpha
-    """Tolerance of the rule that says which latents are in use."""
+    """Tolerance of the rule for latents in use."""
     n_points: Annotated[int, Ge(1)] = 500
-    """Codes at which the decoder's Jacobian is taken."""
+    """Number of codes at which the decoder's Jacobian is computed."""
     n_observations: Annotated[int, Ge(2)] = 200
-    """Observations whose reconstruction loss is split."""
+    """Number of observations whose reconstruction loss is split."""
 
     kind = "geometry"
     record = Geometry

@@ -1,4 +1,4 @@
-"""How far the aggregate posterior is from the prior, and how much encodings overlap."""
+"""Distance of the aggregate posterior from the prior, and overlap of encodings."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class PriorFitAnalysis(AbstractAnalysis[PriorFit]):
     """KL(p(z) ‖ q(z)), the maximum mean discrepancy of q(z) and p(z), and the overlap of encodings."""
 
     n_points: Annotated[int, Ge(2)] | None = 2000
-    """Encodings that q(z) is the mixture of; none for all."""
+    """Number of encodings in the mixture q(z); none for all."""
     n_draws: Annotated[int, Ge(2)] = 5000
-    """Draws of the prior from which KL(p(z) ‖ q(z)) is averaged."""
+    """Number of draws from the prior for estimating KL(p(z) ‖ q(z))."""
     n_compared: Annotated[int, Ge(2)] = 1000
-    """Draws of each that the discrepancy compares."""
+    """Number of draws from each distribution for the discrepancy."""
     kernel: Kernel = "imq"
     """Kernel of the discrepancy."""
     kernel_width: Annotated[float, Gt(0)] = 1.0

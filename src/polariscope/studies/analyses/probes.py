@@ -1,4 +1,4 @@
-"""What the latents of each type tell about the factors, from the mean and from the sampled codes."""
+"""Accuracy of probes on the latents of each type, for mean and sampled codes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 SOURCES = ("mean", "sampled")
 METRIC = "probe"
-MOST = 10_000
-"""Training samples at most; fewer are not compared here."""
+MAX_SAMPLES = 10_000
+"""Maximum number of training samples; smaller numbers are not compared here."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Probes(AbstractStoredRecord, remedy="probe the codes again"):
-    """Accuracy averaged over factors of probes that see some latents only."""
+    """Accuracy averaged over factors of probes on some of the latents."""
 
     accuracy: dict[str, dict[str, float]]
-    """By codes, "mean" and "sampled", then by selection: "full", "active", "active+mixed" …; those without latents are
-    missing."""
+    """Accuracy by codes, "mean" and "sampled", then by selection: "full", "active", "active+mixed" …; selections
+    without latents are missing."""
     chance: float
     """Accuracy of a uniform guess."""
 
@@ -36,15 +36,15 @@ class Probes(AbstractStoredRecord, remedy="probe the codes again"):
 )
 @dataclasses.dataclass(frozen=True)
 class ProbesAnalysis(AbstractAnalysis[Probes]):
-    """Accuracy of a linear probe of active, mixed and passive latents alone and together, mean beside sampled.
+    """Accuracy of a linear probe on active, mixed and passive latents alone and together, for mean and sampled codes.
 
-    Reference: bonheme2023 §6.4.1, who takes every factor as classes, as here by default; see the metric ``probe``.
+    Reference: bonheme2023 §6.4.1, which treats every factor as classes, as here by default; see the metric ``probe``.
     """
 
     kinds: Literal["own", "classes"] = "classes"
-    """Whether each factor is read as its kind says, or all as classes."""
+    """Treat each factor according to its kind ("own"), or all factors as classes."""
     variant: Literal["logistic", "boosted"] = "logistic"
-    """The predictor: linear, or boosted trees."""
+    """Predictor: linear, or boosted trees."""
 
     kind = "probes"
     record = Probes
@@ -54,13 +54,13 @@ class ProbesAnalysis(AbstractAnalysis[Probes]):
             from polariscope.analysis.score import score
 
             codes = run.representation(**self.where, step=step)
-            options = {METRIC: {"kinds": self.kinds, "sizes": (MOST,)}}
+            options = {METRIC: {"kinds": self.kinds, "sizes": (MAX_SAMPLES,)}}
             accuracy, guesses = {}, []
             for source in SOURCES:
                 scores = score(codes, f"{METRIC}:{self.variant}", self.seed, options=options, source=source)
                 if not scores.scores:
                     reasons = "; ".join(scores.not_applicable.values())
-                    raise PolariscopeError(f"nothing can be read from {run.path}: {reasons}")
+                    raise PolariscopeError(f"no factor of {run.path} can be probed: {reasons}")
                 details = next(iter(scores.scores.values())).details
                 accuracy[source] = dict(details["accuracy_by_types"])
                 guesses = [float(guess) for guess in details["uniform_guess"]]

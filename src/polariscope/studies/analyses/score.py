@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         "n_factors": Column("factors that vary"),
     },
 )
-# Metrics say themselves what they are.
+# Columns of metrics are described by the metrics themselves.
 @dataclasses.dataclass(frozen=True)
 class ScoreAnalysis(AbstractAnalysis["Scores | tuple[Scores, ...]"]):
     """Metrics with their intervals."""
@@ -32,9 +32,9 @@ class ScoreAnalysis(AbstractAnalysis["Scores | tuple[Scores, ...]"]):
     metrics: str = "all"
     """Names joined by commas; a variant follows a colon."""
     source: Literal["mean", "sampled"] = "mean"
-    """Which codes are scored."""
+    """Codes to score."""
     latents: Literal["all", "in-use", "both"] = "all"
-    """Which latents are scored; columns of the latents in use end in .in_use, and are empty if there are none."""
+    """Latents to score; columns for the latents in use end in .in_use, and are empty if there are none."""
     options: Mapping[str, Mapping[str, object]] = dataclasses.field(default_factory=dict)
     """Options of metrics by name."""
 
@@ -43,7 +43,7 @@ class ScoreAnalysis(AbstractAnalysis["Scores | tuple[Scores, ...]"]):
     kept_apart = ({"latents": "in-use"}, {"latents": None})
 
     def __post_init__(self) -> None:
-        selected_options(self.metrics, self.options or None)  # refuses what there is not
+        selected_options(self.metrics, self.options or None)  # refuses unknown metrics and options
 
     def measure(self, run: Run, step: int | None = None) -> tuple[Scores, ...]:
         by_coverage = []
@@ -94,6 +94,6 @@ class ScoreAnalysis(AbstractAnalysis["Scores | tuple[Scores, ...]"]):
 
 
 def _column(word: str, scores: Scores) -> str:
-    """Return the column of a metric: its source follows unless it is the mean, then ``in_use`` for latents in use."""
+    """Return the column of a metric, with suffixes for sampled codes and for latents in use."""
     source = "" if scores.source == "mean" else f".{scores.source}"
     return f"{word}{source}{'' if scores.latents == 'all' else '.in_use'}"

@@ -1,4 +1,4 @@
-"""How many latents each data need, with each objective."""
+"""The number of latents for each dataset and objective."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 @analysis("size", scope="once", gives={"size.*": Column("number of latents")})
 @dataclasses.dataclass(frozen=True)
 class SizeAnalysis(AbstractOnce):
-    """The number of latents by a method of sizing; see :func:`polariscope.size`."""
+    """The number of latents by a sizing method; see :func:`polariscope.size`."""
 
     method: str = "fondue"
     """A member of ``polariscope.sizing``."""
     seed: Annotated[int, Ge(0)] = 0
     """Seed of the first models."""
     seeds: Annotated[int, Ge(1)] = 1
-    """How many seeds; the answer is their median."""
+    """Number of seeds; the answer is their median."""
     options: Mapping[str, object] = dataclasses.field(default_factory=dict)
     """Options of the method and bounds of the search: ``threshold``, ``cap``, ``steps`` …"""
 

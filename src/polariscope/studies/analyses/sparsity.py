@@ -1,4 +1,4 @@
-"""How few latents each code uses, beside draws of the prior."""
+"""Sparsity of the codes, compared with draws of the prior."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Sparsity(AbstractStoredRecord, remedy="measure the sparsity again"):
-    """Hoyer's sparsity, from 0, all latents alike, to 1, a single one for each code."""
+    """Hoyer's sparsity, from 0 (all latents equal) to 1 (a single non-zero latent in each code)."""
 
     value: float
-    """Of the codes."""
+    """Sparsity of the codes."""
     interval: tuple[float, float] | None
     """95 % interval of the value."""
     prior: float | None
-    """Of draws of the prior; None for a prior that depends on the sample."""
+    """Sparsity of draws of the prior; None for a prior that depends on the sample."""
 
 
 @analysis(
@@ -37,11 +37,11 @@ class SparsityAnalysis(AbstractAnalysis[Sparsity]):
     """Hoyer's sparsity of the codes and of draws of the prior; see the metric ``hoyer``."""
 
     source: Literal["mean", "sampled"] = "mean"
-    """Which codes are looked at."""
+    """Codes to use."""
     variant: Literal["normalised", "raw"] = "normalised"
-    """Whether each latent is first divided by its standard deviation."""
+    """Raw codes, or codes whose latents are divided by their standard deviations."""
     n_draws: Annotated[int, Ge(2)] = 20_000
-    """Draws of the prior."""
+    """Number of draws of the prior."""
 
     kind = "sparsity"
     record = Sparsity

@@ -1,4 +1,4 @@
-"""Do models that were trained alike find the same latents?"""
+"""Consistency of latents over seeds: unsupervised disentanglement ranking."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class UdrAnalysis(AbstractOver):
     """Unsupervised disentanglement ranking over seeds; see the metric ``udr``."""
 
     n_samples: Annotated[int, Ge(10)] = 1000
-    """Observations that are encoded by all models."""
+    """Number of observations encoded by all models."""
     seed: Annotated[int, Ge(0)] = 0
-    """Seed of their choice."""
+    """Seed for drawing the observations."""
     variant: Literal["spearman", "lasso"] = "spearman"
-    """How the relation of two latents is measured."""
+    """Measure of the relation between two latents."""
 
     def measure(self, runs: Sequence[Run]) -> dict[str, Any]:
         from polariscope.analysis.metrics.udr import udr

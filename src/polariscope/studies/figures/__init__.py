@@ -1,8 +1,8 @@
-"""Figures of a study: functions of its table, each giving the numbers that are drawn and a picture of them.
+"""Figures of a study: each computes numbers from the study's table and draws them.
 
-A member is a frozen dataclass whose fields are its options. ``numbers`` makes rows of a table, and refuses a table
-that lacks something with what to add to the study; ``draw`` draws these rows and nothing else, so the CSV file has
-everything that is in the picture.
+A member is a frozen dataclass whose fields are its options. ``numbers`` computes rows from a table; if the table lacks
+a column, the error message shows what to add to the study. ``draw`` draws these rows and nothing else, so the CSV file
+contains everything in the picture.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from polariscope.studies.table import Table
 
 Row: TypeAlias = "dict[str, Cell]"
-"""Cells by name."""
+"""Cells by column name."""
 Rows: TypeAlias = "tuple[Row, ...]"
 """The numbers behind a figure."""
 DOTS = 200
@@ -40,42 +40,42 @@ class AbstractFigure(abc.ABC):
     """A figure of a study."""
 
     def table(self, ledger: Ledger) -> Table:
-        """The table that it is made of: by default one row for each run, with all details.
+        """Return the table that the figure is made from: by default one row for each run, with all details.
 
-        :param ledger: that of the study.
+        :param ledger: ledger of the study.
         """
         from polariscope.studies.table_rows import study_table
 
         return study_table(ledger, details=True)
 
     def check(self, ledger: Ledger, runs: Table) -> None:
-        """Refuse a study that it cannot be made of, at no great cost; the message says what to add.
+        """Refuse a study that lacks results for the figure, by a cheap check; the message shows what to add.
 
-        :param ledger: that of the study.
-        :param runs: the table of its runs, with all details.
+        :param ledger: ledger of the study.
+        :param runs: table of its runs, with all details.
         """
         self.numbers(runs)
 
     @abc.abstractmethod
     def numbers(self, table: Table) -> Rows:
-        """What is drawn.
+        """Return the numbers to draw.
 
-        :param table: what :meth:`table` gave, or rows of it.
+        :param table: the result of :meth:`table`, or some of its rows.
         """
 
     def notes(self, table: Table) -> tuple[str, ...]:
-        """What readers must know of the table: by default which runs have no part in the figure.
+        """Return notes for readers of the figure: by default the runs that are left out.
 
-        :param table: what :meth:`numbers` is given.
+        :param table: the argument of :meth:`numbers`.
         """
         names = ", ".join(table.not_done)
         return (*table.notes, *([f"Left out, since they are not done: {names}."] if names else []))
 
     @abc.abstractmethod
     def draw(self, rows: Rows) -> Figure:
-        """A picture of these rows.
+        """Draw these rows.
 
-        :param rows: what :meth:`numbers` gave.
+        :param rows: the result of :meth:`numbers`.
         """
 
 
@@ -84,25 +84,25 @@ class AbstractByStrength(AbstractFigure):
     """A figure whose horizontal axis is a setting of the study."""
 
     strength: str = ""
-    """Setting on the horizontal axis. By default the one with numbers that varies; runs without it are left out."""
+    """Setting on the horizontal axis. By default the varying setting with numbers; runs without it are left out."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Drawing:
-    """A figure that was drawn, and the numbers behind it."""
+    """A drawn figure and the numbers behind it."""
 
     name: str
     figure: Figure
     rows: Rows
     notes: tuple[str, ...] = ()
-    """Which runs were left out, and why."""
+    """Runs that were left out, with the reason."""
 
     def to_csv(self) -> str:
-        """The numbers as comma-separated values; an empty cell is one that a row does not have."""
+        """Return the numbers as comma-separated values; a cell that a row lacks is empty."""
         return csv_of(self.to_frame())
 
     def to_frame(self) -> DataFrame:
-        """Return the numbers as a frame of pandas."""
+        """Return the numbers as a pandas frame."""
         return frame_of(self.rows)
 
     def to_dict(self) -> dict[str, object]:
@@ -110,9 +110,9 @@ class Drawing:
         return {"name": self.name, "rows": list(self.rows), "notes": list(self.notes)}
 
     def save(self, file: str | Path) -> Path:
-        """Write the picture, whole or not at all; the same picture has the same bytes.
+        """Write the picture atomically; the same picture always has the same bytes.
 
-        :param file: where to; its name ends in .svg, .pdf or .png.
+        :param file: path of the file; it ends in .svg, .pdf or .png.
         """
         return save_figure(self.figure, file, PRINT, dpi=DOTS)
 
@@ -127,14 +127,16 @@ def make_figure(figure: AbstractFigure, table: Table, where: Sequence[str] = ())
     """Draw a figure of a table.
 
     :param figure: a member of the family, with its options.
-    :param table: what its ``table`` gave.
+    :param table: the result of its ``table`` method.
     :param where: (default: all rows) conditions that rows must meet, ``beta=4``.
     """
     from matplotlib import rc_context
 
     selection = table.where(*where)
     if where and not len(selection):
-        raise InputError(problem=f"no row of the table has {' and '.join(where)}", remedy="ask for less")
+        raise InputError(
+            problem=f"no row of the table has {' and '.join(where)}", remedy="remove a condition"
+        )
     rows = figure.numbers(selection)
     with rc_context(PRINT):
         drawn = figure.draw(rows)
@@ -143,4 +145,4 @@ def make_figure(figure: AbstractFigure, table: Table, where: Sequence[str] = ())
 
 
 figure = family = open_family(__name__, "figure", traits=("answers",))
-"""Each member declares the published figures that it answers: key and number."""
+"""Each member declares the published figures that it corresponds to: citation key and number."""

@@ -35,13 +35,13 @@ DISTANCE = "dto"
 class DistanceByScore(AbstractFigure):
     """Distance to orthogonality against a disentanglement score: a point for each run, or for each checkpoint.
 
-    In the corner Spearman's correlation over all points, with a 95 % interval by Fisher's transformation (bonett2000),
-    which takes points as independent; checkpoints of one run are not. Answers zietlow2022 Fig. 3.4, which has
-    checkpoints at 10, 30 and 50 epochs.
+    The corner shows Spearman's correlation over all points with a 95 % interval by Fisher's transformation
+    (bonett2000). The interval assumes independent points, but checkpoints of one run are not independent. Corresponds
+    to zietlow2022 Fig. 3.4, which shows checkpoints at 10, 30 and 50 epochs.
     """
 
     metric: str = "ds"
-    """The score."""
+    """Column of the score."""
 
     def numbers(self, table: Table) -> Rows:
         need(table, self.metric, DISTANCE)

@@ -24,12 +24,13 @@ RANDOM = "random rotations"
 class DistanceLineSearch(AbstractByStrength):
     """A disentanglement score and the distance to orthogonality against the strength of regularisation.
 
-    Where few latents are in use the distance is small for want of latents: compare it with that of random rotations of
-    as many, the dashed line. Means over seeds with 95 % intervals by Student's t. Answers zietlow2022 Fig. 3.7.
+    If few latents are in use, the distance is small because there are few directions. Compare it with the distance of
+    random rotations of the same number of latents, the dashed line. Points are means over seeds with 95 % intervals by
+    Student's t. Corresponds to zietlow2022 Fig. 3.7.
     """
 
     metric: str = "ds"
-    """The score beside the distance."""
+    """Column of the score that is shown next to the distance."""
 
     def numbers(self, table: Table) -> Rows:
         need(table, self.metric, DISTANCE)

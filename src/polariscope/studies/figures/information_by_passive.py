@@ -35,10 +35,10 @@ RAW = {"mi": ".raw"}
 class InformationByPassive(AbstractFigure):
     """Total correlation, averaged mutual information and effective rank against the number of passive latents.
 
-    Mean and sampled codes beside each other: means over all runs with as many passive latents, with 95 % intervals by
-    Student's t. Of the effective rank the figure shows what a polarised model has: as many as there are latents for the
-    sampled codes, as many as are not passive for the mean. The mutual information is not corrected for chance, as
-    published. Answers bonheme2023 Fig. 6.6.
+    Mean and sampled codes are shown side by side: means over all runs with the same number of passive latents, with 95
+    % intervals by Student's t. The effective rank of a polarised model equals the number of latents for the sampled
+    codes, and the number of latents that are not passive for the mean. The mutual information is not corrected for
+    chance, as published. Corresponds to bonheme2023 Fig. 6.6.
     """
 
     def numbers(self, table: Table) -> Rows:

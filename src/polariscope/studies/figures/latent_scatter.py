@@ -27,16 +27,16 @@ KINDS = ("categorical", "ordinal", "cyclic", "continuous")
 class LatentScatter(AbstractFigure):
     """Means of two latents of one run, a point for each observation, coloured by one factor in each panel.
 
-    A factor that lies along an axis changes its colour along it; one that is rotated changes it at an angle. Answers
+    A factor aligned with an axis changes colour along it; a rotated factor changes colour at an angle. Corresponds to
     zietlow2022 Fig. 3.5.
     """
 
     run: str = ""
-    """Name of the run, as the table has it; by default the first that is done."""
+    """Name of the run in the table; by default the first that is done."""
     latents: tuple[Annotated[int, Ge(0)], ...] = ()
     """Two latents; by default those with the largest KL."""
     n_samples: Annotated[int, Ge(1)] = 1000
-    """Observations at most."""
+    """Maximum number of observations."""
 
     def table(self, ledger: Ledger) -> Table:
         from polariscope.studies.details import codes_table
@@ -49,7 +49,7 @@ class LatentScatter(AbstractFigure):
     def numbers(self, table: Table) -> Rows:
         known = [name for name in table.columns if name.startswith("mean.")]
         if len(known) < 2:
-            raise InputError(problem="the codes have one latent only", remedy="choose a run with two or more")
+            raise InputError(problem="the codes have only one latent", remedy="choose a run with two or more")
         pair = [f"mean.{latent}" for latent in self.latents] or known[:2]
         if len(pair) != 2 or not set(pair) <= set(known):
             raise InputError("latents", f"be two of the {len(known)} latents", got=self.latents)

@@ -22,35 +22,35 @@ if TYPE_CHECKING:
     from polariscope.studies.table import Table
 
 SMALLER = "the smaller"
-MOST = 14
-"""Layers up to which numbers are written into the cells."""
+MAX_LAYERS = 14
+"""Maximum number of layers for which numbers are written into the cells."""
 
 
 @figure("layer-heat-map", answers=("bonheme2023 Figs 7.2-7.10", "bonheme2023 Eq. 7.9"))
 @dataclasses.dataclass(frozen=True)
 class LayerHeatMap(AbstractFigure):
-    """Similarity of every layer with every layer of two groups of runs, averaged over their pairs, by two measures.
+    """Similarity of all pairs of layers of two groups of runs, averaged over pairs of runs, by two measures.
 
-    Beside the measures is the smaller of their means, cell by cell: where they disagree it is to be trusted, since
-    Procrustes overestimates for few observations and wide layers, and CKA misses small changes (bonheme2023 §7.2.2). A
-    run is not compared with itself. Missing comparisons are computed and stored with the first of the runs. Answers
-    bonheme2023 Figs 7.2 to 7.10, with Eq. 7.9.
+    The third panel shows the smaller of the two means in each cell. It is the more reliable value if they disagree,
+    since Procrustes overestimates for few observations and wide layers, and CKA misses small changes (bonheme2023
+    §7.2.2). A run is not compared with itself. Missing comparisons are computed and stored with the first run.
+    Corresponds to bonheme2023 Figs 7.2 to 7.10, with Eq. 7.9.
     """
 
     one: str = ""
-    """Runs of the first group: conditions joined by commas, as beta=1. By default all."""
+    """Runs of the first group: conditions joined by commas, such as beta=1. By default all runs."""
     other: str = ""
-    """Runs of the second group; by default the first with itself."""
+    """Runs of the second group; by default the first group is compared with itself."""
     measures: tuple[str, ...] = ("cka", "procrustes")
     """Members of ``polariscope.similarity``."""
     step: Annotated[int, Ge(1)] | None = None
-    """Compare the checkpoints of this step; by default the finished models."""
+    """Step of the checkpoints to compare; by default the finished models."""
     other_step: Annotated[int, Ge(1)] | None = None
     """Step of the second group; by default that of the first."""
     n_samples: Annotated[int, Ge(10)] = 1000
-    """Observations that all models are shown."""
+    """Number of observations encoded by all models."""
     seed: Annotated[int, Ge(0)] = 0
-    """Seed of their choice."""
+    """Seed for drawing the observations."""
 
     def __post_init__(self) -> None:
         for measure in self.measures:
@@ -101,11 +101,11 @@ class LayerHeatMap(AbstractFigure):
             for row in measure_rows:
                 position = down.index(str(row["row"])), across.index(str(row["column"]))
                 values[position] = number_in(row, "similarity")
-                if max(values.shape) <= MOST:
+                if max(values.shape) <= MAX_LAYERS:
                     value = float(values[position])
                     write_cell(axes, *position[::-1], cell(value), on_dark=value < 0.62, size=5)
             mesh = axes.imshow(values, cmap="magma", vmin=0, vmax=1)
-            size = 6 if max(values.shape) <= MOST else 5
+            size = 6 if max(values.shape) <= MAX_LAYERS else 5
             axes.set_xticks(range(len(across)), [short(name) for name in across], fontsize=size)
             axes.set_yticks(range(len(down)), [short(name) for name in down], fontsize=size)
             axes.set_title(str(measure_rows[0]["title"]))
@@ -118,11 +118,11 @@ class LayerHeatMap(AbstractFigure):
 
 
 def _group(conditions: object) -> str:
-    """The conditions of a group as a label.
+    """Return the conditions of a group as a label.
 
     >>> _group("beta=1,n_latents>=5"), _group("all at step 400"), _group("beta=1 at step 3,000")
     ('β = 1, n_latents >= 5', 'all at step 400', 'β = 1 at step 3,000')
     """
     spaced = re.sub(r"\s*(<=|>=|!=|=|<|>)\s*", r" \1 ", str(conditions))
-    # Names of settings begin with a letter; a comma before a digit is one of thousands.
+    # Names of settings begin with a letter; a comma before a digit separates thousands.
     return readable(re.sub(r",\s*(?=[^\W\d])", ", ", spaced)) if spaced != conditions else spaced

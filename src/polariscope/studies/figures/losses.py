@@ -24,18 +24,18 @@ MEAN = "mean"
 @figure("losses", answers=("bonheme2023 Fig. C.5", "mushom2020 Fig. 5.7"))
 @dataclasses.dataclass(frozen=True)
 class LossesFigure(AbstractFigure):
-    """The loss, or a term of it, over training: a thin line for each run, a thick one for the mean over seeds.
+    """The loss, or one of its terms, over training: a thin line for each run, a thick line for the mean over seeds.
 
-    A mean is over all seeds of a setting that were logged at the same step. Answers bonheme2023 Fig. C.5, and with one
-    term after the other mushom2020 Fig. 5.7.
+    The mean is over all seeds of a setting that were logged at the same step. Corresponds to bonheme2023 Fig. C.5, and
+    mushom2020 Fig. 5.7 if drawn for one term after another.
     """
 
     term: str = "loss"
-    """A column of the log: loss, loss.reconstruction, loss.rate, validation.loss …"""
+    """Column of the log: loss, loss.reconstruction, loss.rate, validation.loss …"""
     across: str = ""
-    """Setting whose values are shown side by side; by default the data, where they vary."""
+    """Setting whose values are shown side by side; by default the data, if they vary."""
     logarithmic: bool = False
-    """Whether the vertical axis is logarithmic."""
+    """If True, the vertical axis is logarithmic."""
 
     def table(self, ledger: Ledger) -> Table:
         from polariscope.studies.details import log_table
@@ -44,13 +44,13 @@ class LossesFigure(AbstractFigure):
 
     def check(self, ledger: Ledger, runs: Table) -> None:
         if not any(entry.step for entry in ledger.entries()):
-            raise InputError(problem="no run of the study has begun", remedy="run it first")
+            raise InputError(problem="no run of the study has started", remedy="run it first")
 
     def numbers(self, table: Table) -> Rows:
         if not len(table):
             raise InputError(problem="no run of the study has a log yet", remedy="run it first")
         if self.term not in table.measured:
-            raise unknown("number in the logs", self.term, table.measured)
+            raise unknown("column of the logs", self.term, table.measured)
         across = across_of(table, self.across)
         lines = table.frame[["run", "step"]].assign(value=table.numbers[self.term]).dropna(subset="value")
         labels = [panels_of(table, across)[lines.index], series_of(table, (across,))[lines.index]]

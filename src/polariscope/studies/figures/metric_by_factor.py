@@ -1,4 +1,4 @@
-"""A metric factor by factor, datasets side by side."""
+"""A metric for each factor, with datasets side by side."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
 
 MARK = ".by_factor."
 LETTERS = 28
-"""Names of factors that are longer together, over all panels, are written at an angle."""
+"""Total length of the factor names over all panels above which they are written at an angle."""
 
 
 @figure("metric-by-factor", answers=("zietlow2022 Fig. 4.9",))
 @dataclasses.dataclass(frozen=True)
 class MetricByFactor(AbstractFigure):
-    """What a metric gives for each factor, datasets side by side.
+    """Values of a metric for each factor, with datasets side by side.
 
-    Means over seeds with 95 % intervals by Student's t. Answers zietlow2022 Fig. 4.9, with MIG.
+    Bars are means over seeds with 95 % intervals by Student's t. Corresponds to zietlow2022 Fig. 4.9, for MIG.
     """
 
     metric: str = ""
-    """A metric that has a value for each factor; by default the first of the table that has."""
+    """Metric with a value for each factor; by default the first one of the table."""
     across: str = ""
-    """Setting whose values are shown side by side; by default the data, where they vary."""
+    """Setting whose values are shown side by side; by default the data, if they vary."""
 
     def numbers(self, table: Table) -> Rows:
         models = table.finished
         by_factor = [name for name in table.measured if MARK in name]
         if not by_factor:
             raise InputError(
-                problem="no metric by factor is in the table", remedy=remedy_for(self.metric or "mig")
+                problem="the table contains no metric by factor", remedy=remedy_for(self.metric or "mig")
             )
         metric = self.metric or next((name.partition(MARK)[0] for name in by_factor), "")
         columns = [name for name in by_factor if name.startswith(f"{metric}{MARK}")]
         if not columns:
             known = sorted({name.partition(MARK)[0] for name in by_factor})
             raise InputError(
-                problem=f"no {metric} by factor is in the table, but {', '.join(known)}",
+                problem=f"the table contains {', '.join(known)} by factor, but not {metric}",
                 remedy="choose one of these",
             )
         across = across_of(table, self.across)

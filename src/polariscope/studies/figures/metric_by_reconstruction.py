@@ -36,17 +36,17 @@ AXES = ("reconstruction", "metric")
 @figure("metric-by-reconstruction", answers=("mathieu2019 Fig. 2", "mushom2020 Fig. 5.9"))
 @dataclasses.dataclass(frozen=True)
 class MetricByReconstruction(AbstractByStrength):
-    """A metric against the reconstruction loss: what disentanglement costs.
+    """A metric against the reconstruction loss: the cost of disentanglement.
 
-    A point for each strength, the mean over seeds of both, with 95 % intervals by Student's t (unknown variance, as in
-    mathieu2019), joined in the order of the strengths and marked with them; small points are runs. Answers mathieu2019
-    Fig. 2 and mushom2020 Fig. 5.9.
+    Each point is the mean of both over seeds for one strength, with 95 % intervals by Student's t (unknown variance, as
+    in mathieu2019). Points are labelled with the strength and joined in its order; small points are runs. Corresponds
+    to mathieu2019 Fig. 2 and mushom2020 Fig. 5.9.
     """
 
     metric: str = ""
-    """The metric; by default the first of the table."""
+    """Column of the metric; by default the first metric of the table."""
     part: Literal["training", "validation"] = "training"
-    """Which observations are reconstructed."""
+    """Observations that are reconstructed."""
 
     def numbers(self, table: Table) -> Rows:
         metric, loss = need_metric(table, self.metric), LOSSES[self.part]

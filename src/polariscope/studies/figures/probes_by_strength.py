@@ -1,4 +1,4 @@
-"""What latents of each type tell about the factors, as regularisation grows."""
+"""Accuracy of probes on latents of each type against the strength of regularisation."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ CHANCE = "chance"
 @figure("probes-by-strength", answers=("bonheme2023 Fig. 6.4",))
 @dataclasses.dataclass(frozen=True)
 class ProbesByStrength(AbstractByStrength):
-    """Accuracy of probes of active, mixed and passive latents, mean beside sampled, against the strength.
+    """Accuracy of probes on active, mixed and passive latents, for mean and sampled codes, against the strength.
 
-    Passive latents of the sampled codes should be at chance (a uniform guess) whatever the strength; those of the mean
-    gain with it. Means over the seeds that have latents of these types, with 95 % intervals by Student's t. Answers
-    bonheme2023 Fig. 6.4.
+    Probes on passive latents of the sampled codes should be at chance (a uniform guess) for every strength; those on
+    the means improve with it. Points are means over the seeds that have latents of these types, with 95 % intervals by
+    Student's t. Corresponds to bonheme2023 Fig. 6.4.
     """
 
     selections: tuple[str, ...] = ("full", "active+mixed", "active+passive", "passive")
-    """Which latents: full, or types joined by a plus sign."""
+    """Latents to probe: full, or types joined by a plus sign."""
 
     def __post_init__(self) -> None:
         for name in self.selections:

@@ -1,4 +1,4 @@
-"""Spearman's correlations between metrics, and of metrics with what needs no labels or with downstream accuracy."""
+"""Spearman's correlations between metrics, and between metrics and label-free quantities or downstream accuracy."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ if TYPE_CHECKING:
 
     from polariscope.studies.table import Table
 
-MOST = 9
-"""Columns up to which intervals are written into the cells; the numbers behind the figure have them always."""
+MAX_COLUMNS = 9
+"""Maximum number of columns for which intervals are written into the cells; the numbers always include them."""
 UNSUPERVISED = (ELBO, "loss.reconstruction", "loss.rate")
 
 
 @figure("rank-correlations", answers=("mushom2020 Fig. 5.13", "mushom2020 Fig. 5.16", "mushom2020 Fig. 5.19"))
 @dataclasses.dataclass(frozen=True)
 class RankCorrelations(AbstractFigure):
-    """Spearman's rank correlation over all runs between metrics, or of metrics with other quantities.
+    """Spearman's rank correlation over all runs between metrics, or between metrics and other quantities.
 
-    ELBO is −(reconstruction loss + KL), higher is better; reconstruction is a loss, lower is better. Each with a 95 %
-    interval by Fisher's transformation (bonett2000), which takes runs as independent; those of one setting are alike,
-    so the interval is rather too narrow. Answers mushom2020 Fig. 5.13 (metrics), Fig. 5.16 (unsupervised) and Fig. 5.19
-    (downstream).
+    ELBO is −(reconstruction loss + KL), higher is better; reconstruction is a loss, lower is better. Each correlation
+    has a 95 % interval by Fisher's transformation (bonett2000), which assumes independent runs. Runs of one setting are
+    alike, so the interval is too narrow. Corresponds to mushom2020 Fig. 5.13 (metrics), Fig. 5.16 (unsupervised) and
+    Fig. 5.19 (downstream).
     """
 
     against: Literal["metrics", "unsupervised", "downstream"] = "metrics"
-    """With each other; with ELBO, reconstruction and KL; or with the accuracy of a probe after so many labels."""
+    """Counterparts of the metrics: each other; ELBO, reconstruction and KL; or the accuracy of a probe for each number
+    of labels."""
     metrics: tuple[str, ...] = ()
     """Columns in the rows of the matrix; by default all metrics."""
 
@@ -68,7 +69,7 @@ class RankCorrelations(AbstractFigure):
         need(table, *columns)
         if len(metrics) < (2 if self.against == "metrics" else 1):
             raise InputError(
-                problem=f"there {'is 1 metric' if metrics else 'is no metric'} in the table, too few to compare",
+                problem=f"the table contains {'1 metric' if metrics else 'no metric'}, too few to compare",
                 remedy="in the study file add more to the metrics of [each.score], then run it again",
             )
         numbers = table.finished.numbers
@@ -109,7 +110,7 @@ class RankCorrelations(AbstractFigure):
                     continue
                 dark = abs(number_in(cell, "rho")) > 0.6
                 text = f"{number_in(cell, 'rho'):.2f}"
-                if cell["low"] is not None and name != other and len(across) <= MOST:
+                if cell["low"] is not None and name != other and len(across) <= MAX_COLUMNS:
                     text += f"\n{number_in(cell, 'low'):.2f} to {number_in(cell, 'high'):.2f}"
                 write_cell(axes, x, y, text, on_dark=dark, size=size)
         axes.set_xticks(range(len(across)), [_short(name) for name in across])
@@ -121,7 +122,7 @@ class RankCorrelations(AbstractFigure):
 
 
 def _short(name: str) -> str:
-    """A column in a few words.
+    """Return a short label for a column.
 
     >>> _short("loss.rate"), _short("probe.by_size.100"), _short("probe.efficiency"), _short("mig")
     ('KL', '100 labels', 'efficiency', 'MIG')

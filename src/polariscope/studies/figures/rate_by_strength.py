@@ -1,4 +1,4 @@
-"""Reconstruction and rate as regularisation grows."""
+"""Reconstruction loss and rate against the strength of regularisation."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ TERMS = ("reconstruction", "rate")
 class RateByStrength(AbstractByStrength):
     """Reconstruction loss and KL at the end of training against the strength of regularisation.
 
-    Both unweighted, in nats: the mean over the training batches since the log's last line but one, or that of the last
-    validation. Means over seeds with 95 % intervals by Student's t. Answers mushom2020 Figs 5.4, 5.7 and 5.11.
+    Both are unweighted, in nats: the mean over the training batches since the second-to-last line of the log, or the
+    last validation. Points are means over seeds with 95 % intervals by Student's t. Corresponds to mushom2020 Figs 5.4,
+    5.7 and 5.11.
     """
 
     part: Literal["training", "validation"] = "training"
-    """Which observations."""
+    """Observations over which the losses are averaged."""
 
     def numbers(self, table: Table) -> Rows:
         columns = {f"{PLACES[self.part]}.{term}": {"term": f"{PLACES[self.part]}.{term}"} for term in TERMS}

@@ -1,4 +1,4 @@
-"""The plane of rate and distortion with its bounds."""
+"""The rate-distortion plane with its bounds."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ PLACES = {"training": "loss", "validation": "validation"}
 @figure("rate-distortion", answers=("mushom2020 Fig. 4.2", "bonheme2023 Fig. 4.1"))
 @dataclasses.dataclass(frozen=True)
 class RateDistortion(AbstractByStrength):
-    r"""Distortion against rate of every run, the frontier, and the line below which no model can be.
+    r"""Distortion against rate of every run, the frontier, and the lower bound for all models.
 
     With the rate R = E KL(q(z|x) ‖ p(z)) and the distortion D = −E log p(x|z), the entropy H of the data obeys
 
     .. math:: H - D \le I_q(x; z) \le R,
 
-    so every model lies on or above D = H − R. H is not known: every run says H ≤ R + D, and the dashed line is that of
-    the smallest R + D of the study; the true one is at or below it. If the entropy is given, it is drawn too, and a
-    model below it is refused. A run is on the frontier if no other has both less rate and less distortion (filled).
-    Answers mushom2020 Fig. 4.2 and bonheme2023 Fig. 4.1, after alemi2018.
+    so every model lies on or above D = H − R. H is unknown, but every run implies H ≤ R + D. The dashed line is that of
+    the smallest R + D of the study, and the true bound is at or below it. If the entropy is given, its line is drawn
+    too, and a model below it is refused. A run is on the frontier (filled) if no other run has both less rate and less
+    distortion. Corresponds to mushom2020 Fig. 4.2 and bonheme2023 Fig. 4.1, after alemi2018.
     """
 
     part: Literal["training", "validation"] = "training"
-    """Which observations."""
+    """Observations over which the losses are averaged."""
     entropy: float | None = None
-    """Entropy of the data in nats, where it is known: the logarithm of the number of images, if all are different and
-    the likelihood is one of discrete values."""
+    """Entropy of the data in nats, if it is known: the logarithm of the number of images, if all are different and the
+    likelihood is discrete."""
 
     def numbers(self, table: Table) -> Rows:
         rate, distortion = (f"{PLACES[self.part]}.{term}" for term in ("rate", "reconstruction"))
@@ -93,8 +93,8 @@ class RateDistortion(AbstractByStrength):
             axes.plot([], [], "o", color=QUIET, mfc="white", label="not on the frontier")
         rates = [number_in(row, "rate") for row in rows]
         ends = [min(rates), max(rates)]
-        label, most = "smallest R + D of all runs", number_in(rows[0], "entropy_at_most")
-        axes.plot(ends, [most - end for end in ends], color=QUIET, ls="--", lw=1, label=label)
+        label, bound = "smallest R + D of all runs", number_in(rows[0], "entropy_at_most")
+        axes.plot(ends, [bound - end for end in ends], color=QUIET, ls="--", lw=1, label=label)
         if rows[0]["entropy"] is not None:
             entropy = number_in(rows[0], "entropy")
             axes.plot(ends, [entropy - end for end in ends], color=INK, lw=1, label="D = H − R")
@@ -105,7 +105,7 @@ class RateDistortion(AbstractByStrength):
 
 
 def _is_beaten(row: Row, others: list[Row]) -> bool:
-    """Whether another run has less of one and not more of the other."""
+    """Return True if another run has less of one quantity and not more of the other."""
     point = number_in(row, "rate"), number_in(row, "distortion")
     return any(
         rate <= point[0] and distortion <= point[1] and (rate, distortion) != point

@@ -1,4 +1,4 @@
-"""Histogram of a metric over restarts, datasets side by side."""
+"""Histogram of a metric over restarts, with datasets side by side."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ if TYPE_CHECKING:
 @figure("restarts", answers=("zietlow2022 Fig. 4.8",))
 @dataclasses.dataclass(frozen=True)
 class RestartsFigure(AbstractFigure):
-    """How often restarts reach each value of a metric, datasets side by side.
+    """Histogram of a metric over restarts, with datasets side by side.
 
-    Runs per bin; bins are equally wide, from the smallest to the largest value of all panels, the last with its upper
-    end. Two heaps say that some restarts succeed and others do not, which a mean hides. Answers zietlow2022 Fig. 4.8.
+    Bins are equally wide, from the smallest to the largest value of all panels; the last bin includes its upper end.
+    Two modes mean that some restarts succeed and others do not, which a mean hides. Corresponds to zietlow2022 Fig.
+    4.8.
     """
 
     metric: str = ""
-    """Column that is counted; by default the first metric."""
+    """Column of the values; by default the first metric."""
     n_bins: Annotated[int, Ge(2)] = 10
     """Number of bins."""
     across: str = ""
-    """Setting whose values are shown side by side; by default the data, where they vary."""
+    """Setting whose values are shown side by side; by default the data, if they vary."""
 
     def numbers(self, table: Table) -> Rows:
         metric = need_metric(table, self.metric)

@@ -1,4 +1,4 @@
-"""How a metric is spread over seeds, for each setting."""
+"""The distribution of a metric over seeds, for each setting."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from polariscope.studies.table import Table
 
-FEWEST = 5
-"""Runs of a setting from which a violin is drawn; fewer have no shape."""
+MIN_RUNS = 5
+"""Minimum number of runs for a violin."""
 
 
 @figure("strips", answers=("zietlow2022 Figs 4.4-4.7", "mushom2020 Fig. 5.14", "mushom2020 Fig. 5.15"))
@@ -38,24 +38,24 @@ class StripsFigure(AbstractFigure):
     """A metric of every run, in a strip or a violin for each setting; over-pruned runs are marked or left out.
 
     A run is over-pruned if fewer latents than factors are in use (mean posterior variance below 0.8, zietlow2022
-    §4.3.4), as ``diagnose`` says. The bar is the mean of the runs that are shown, over-pruned ones included. Answers
-    zietlow2022 Figs 4.4 to 4.7 and mushom2020 Figs 5.14 and 5.15.
+    §4.3.4), according to ``diagnose``. The bar is the mean of the runs that are shown, including over-pruned ones.
+    Corresponds to zietlow2022 Figs 4.4 to 4.7 and mushom2020 Figs 5.14 and 5.15.
     """
 
     metric: str = ""
-    """Column that is shown; by default the first metric."""
+    """Column of the values; by default the first metric."""
     over_pruned: Literal["mark", "drop", "keep"] = "mark"
-    """What is done with over-pruned runs; keep shows them like all others, and needs no diagnosis."""
+    """Treatment of over-pruned runs; keep shows them like all others, and does not require a diagnosis."""
     shape: Literal["strip", "violin"] = "strip"
-    """Points only, or a violin behind them where there are five runs or more."""
+    """Points only, or a violin behind them if there are five runs or more."""
     across: str = ""
-    """Setting whose values are shown side by side; by default the data, where they vary."""
+    """Setting whose values are shown side by side; by default the data, if they vary."""
 
     def numbers(self, table: Table) -> Rows:
         metric = need_metric(table, self.metric)
         if self.over_pruned != "keep" and "over_pruned" not in table.columns:
             raise InputError(
-                problem="the table does not say which runs are over-pruned",
+                problem="the table does not show which runs are over-pruned",
                 remedy=(remedy_for("over_pruned"), ", or keep all with ", Argument("over_pruned", "keep")),
             )
         across, models = across_of(table, self.across), table.finished
@@ -101,11 +101,11 @@ class StripsFigure(AbstractFigure):
         values = np.array([number_in(row, "value") for row in rows])
         if not len(values):
             return
-        if self.shape == "violin" and len(values) >= FEWEST and np.ptp(values) > 0:
+        if self.shape == "violin" and len(values) >= MIN_RUNS and np.ptp(values) > 0:
             parts: dict[str, Any] = dict(axes.violinplot(values, [position], widths=0.8, showextrema=False))
             for body in parts["bodies"]:
                 body.set(facecolor=colour, alpha=0.25)
-        # Spread evenly in the order of the runs, so points do not hide each other and nothing is random.
+        # Spread evenly in the order of the runs, so points do not overlap and nothing is random.
         x = position + (np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else np.zeros(1))
         marked = np.array([bool(row["over_pruned"]) and self.over_pruned == "mark" for row in rows])
         axes.plot(x[~marked], values[~marked], "o", color=colour, alpha=0.8, mew=0)

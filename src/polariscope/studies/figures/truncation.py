@@ -1,4 +1,4 @@
-"""Dependence between latents with and without those of each type, as regularisation grows."""
+"""Dependence between latents with and without those of each type, against the strength of regularisation."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ RAW = {"mi": ".raw"}
 @figure("truncation", answers=("bonheme2023 Fig. 6.7", "bonheme2023 Fig. 6.8"))
 @dataclasses.dataclass(frozen=True)
 class TruncationFigure(AbstractByStrength):
-    """Total correlation or mutual information of all latents and of those of some types, mean beside sampled.
+    """Total correlation or mutual information of all latents and of some types, for mean and sampled codes.
 
-    What falls when passive latents are left out was between them and the others. Means over the seeds that have two
-    latents or more of these types, with 95 % intervals by Student's t. Answers bonheme2023 Fig. 6.7 (averaged mutual
-    information) and Fig. 6.8 (total correlation).
+    If it drops when passive latents are left out, these latents depended on the others. Points are means over the seeds
+    that have two or more latents of these types, with 95 % intervals by Student's t. Corresponds to bonheme2023 Fig.
+    6.7 (averaged mutual information) and Fig. 6.8 (total correlation).
     """
 
     quantity: Literal["tc", "mi"] = "tc"
-    """Total correlation or averaged mutual information, which is not corrected for chance, as published."""
+    """Total correlation, or averaged mutual information (not corrected for chance, as published)."""
     selections: tuple[str, ...] = ("full", "active", "active+mixed", "active+passive")
-    """Which latents: full, or types joined by a plus sign."""
+    """Latents to include: full, or types joined by a plus sign."""
 
     def __post_init__(self) -> None:
         for name in self.selections:

@@ -1,4 +1,4 @@
-"""How many latents are active, mixed and passive as regularisation grows."""
+"""Number of active, mixed and passive latents against the strength of regularisation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class TypesByStrength(AbstractByStrength):
     """Counts of active, mixed and passive latents against the strength of regularisation.
 
-    Means over seeds with 95 % intervals by Student's t; a panel for each of what else varies. Answers bonheme2023
-    Fig. 6.5.
+    Points are means over seeds with 95 % intervals by Student's t. There is a panel for each combination of other
+    settings that vary. Corresponds to bonheme2023 Fig. 6.5.
     """
 
     def numbers(self, table: Table) -> Rows:

@@ -10,18 +10,18 @@ FOLDER = Path(__file__).parent
 
 
 def shipped() -> dict[str, Path]:
-    """The files of the studies by name."""
+    """Return the files of the studies by name."""
     return {file.stem: file for file in sorted(FOLDER.glob("*.toml"))}
 
 
 def find(study: str | Path) -> Path:
-    """The file of a study: a path, or the name of one that comes with polariscope.
+    """Return the file of a study.
 
-    :param study: what was given.
+    :param study: path of the file, or the name of a study that comes with polariscope.
     """
     path = Path(study)
     if path.suffix == ".toml" or path.is_file():
-        return path  # a folder may be that of a shipped study's runs, which has its name
+        return path  # a folder can have the name of a shipped study, whose runs it contains
     if str(study) not in shipped():
-        raise unknown("study", str(study), shipped(), "A path of your own ends in .toml.")
+        raise unknown("study", str(study), shipped(), "A path to your own file ends in .toml.")
     return shipped()[str(study)]

@@ -1,4 +1,4 @@
-"""Workers of a study: processes that make its runs, on this machine, on a Ray cluster or as SLURM jobs.
+"""Workers of a study: processes that train its runs, on this machine, on a Ray cluster or as SLURM jobs.
 
 A member is a frozen dataclass whose fields are its options. To add one, write its file here: ``polariscope study run
 FILE --on NAME --set NAME.OPTION=VALUE`` and ``Study.run(on=NAME)`` find it. All workers run the same process
@@ -53,7 +53,7 @@ class AbstractWorkers(abc.ABC):
 
     @abc.abstractmethod
     def work(self, ledger: Ledger, workers: int | None = None, *, progress: bool = False) -> Outcome:
-        """Make the runs that are missing.
+        """Train and analyse the missing runs.
 
         :param ledger: ledger of the study.
         :param workers: (default: chosen by the member) number of workers.
@@ -72,7 +72,7 @@ def make_missing(
     *,
     progress: bool = False,
 ) -> Outcome:
-    """Make the missing runs of a study with workers of one kind.
+    """Train and analyse the missing runs of a study with workers of one kind.
 
     :param ledger: ledger of the study.
     :param on: name of a member of this family.

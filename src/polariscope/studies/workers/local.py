@@ -1,4 +1,4 @@
-"""Workers of this machine: processes that drain the same study."""
+"""Workers on this machine: processes that share the runs of one study."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class LocalWorkers(AbstractWorkers):
 def run_locally(
     ledger: Ledger, workers: int = 1, *, progress: bool = False, lease: float = SECONDS
 ) -> dict[State, int]:
-    """Make all runs of a study with processes of this machine; how many are in each state in the end.
+    """Train and analyse all runs of a study with processes of this machine; return the number of runs in each state.
 
-    One worker is this process. Several are processes of their own, and the cores are divided between them. A worker
-    that is killed is started again. Ctrl-C stops all: runs save where they are.
+    A single worker is this process. Several workers are separate processes, and the cores are divided between them. A
+    worker that is killed is restarted. Ctrl-C stops all workers; runs save a checkpoint.
 
-    :param ledger: that of the study.
-    :param workers: (default 1) how many.
-    :param progress: (default False) show how far it is.
-    :param lease: (default 60) seconds without a sign of life after which other workers may take a run over.
+    :param ledger: ledger of the study.
+    :param workers: (default 1) number of workers.
+    :param progress: (default False) show the progress of the study.
+    :param lease: (default 60) seconds without a sign of life after which other workers can claim a run.
     """
     check_workers(workers)
-    choose_device(ledger.study.device)  # refused before any run is marked as failed
+    choose_device(ledger.study.device)  # a missing device is refused before any run is marked as failed
 
     def work(line: StudyLine, deadline: float | None) -> None:
         if workers == 1:
@@ -66,12 +66,12 @@ def run_locally(
 class LocalProcess(AbstractProcess):
     """A process of this machine.
 
-    :param command: what it runs.
+    :param command: command that it runs.
     :param environment: its environment variables.
     """
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
-        # In a session of its own: Ctrl-C reaches this process, which tells the workers once.
+        # In its own session, so Ctrl-C reaches only this process, which then stops each worker once.
         self.process = subprocess.Popen(command, env=environment, start_new_session=True)
 
     def poll(self) -> int | None:
@@ -96,5 +96,5 @@ def _stopping_on_sigterm() -> Iterator[None]:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

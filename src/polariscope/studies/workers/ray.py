@@ -1,8 +1,9 @@
-"""Workers on a Ray cluster. Ray says where they run; each is a process that drains the study's folder.
+"""Workers on a Ray cluster. Ray chooses their nodes; each is a process that works on the study's folder.
 
-Ray moves functions and objects between machines as pickles. Ours are none of them: an actor is a ``subprocess.Popen``
-of the standard library, and it is sent the words of a command. So a worker is the same process as on one machine, with
-a main thread that signals reach, and the actor is its remote control: ``poll`` and ``send_signal``.
+Ray moves functions and objects between machines as pickles. None of our objects is pickled: an actor is a
+``subprocess.Popen`` of the standard library, and it receives the tokens of a command. So a worker is the same process
+as on one machine, with a main thread that receives signals, and the actor is its remote control: ``poll`` and
+``send_signal``.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from polariscope.studies.workers.support.crew import (
 from polariscope.studies.workers.support.study_line import StudyLine
 
 HERE = "local"
-"""The address of a cluster that is started on this machine and closed afterwards; Ray's own word."""
+"""Address of a cluster that is started on this machine and closed afterwards; the word is Ray's."""
 CONNECT_SECONDS = 60.0
-"""How long the nodes may take to answer before any work begins."""
+"""Seconds that the nodes have to respond before any work begins."""
 ANSWER_SECONDS = 10.0
-"""How long the machine of an address may take to answer."""
+"""Seconds that the machine at an address has to respond."""
 MARK = ".seen-"
-"""Begins the name of the file by which a node shows that it sees a folder."""
+"""Prefix of the marker files that show if a node can access a folder."""
 LOOK = """
 import importlib.util, pathlib, sys
 missing = [mark for mark in sys.argv[1:] if not pathlib.Path(mark).exists()]
 print(pathlib.Path(missing[0]).parent if missing else "")
 sys.exit(3 if missing else 0 if importlib.util.find_spec("polariscope") else 4)
 """
-"""What a node runs before any work: does it see these files, and does its Python find the package?"""
+"""Script that a node runs before any work, to check that it can access these files and import the package."""
 
 
 @workers("ray")
@@ -73,17 +74,17 @@ def run_on_ray(
     progress: bool = False,
     lease: float = SECONDS,
 ) -> dict[State, int]:
-    """Make all runs of a study on a Ray cluster; how many are in each state in the end.
+    """Train and analyse all runs of a study on a Ray cluster; return the number of runs in each state.
 
     The study's folder is on a disk that all nodes share, and the nodes have the same Python environment. A worker that
-    is killed, alone or with its node, is replaced. Ctrl-C stops all: runs save where they are.
+    is killed, alone or with its node, is replaced. Ctrl-C stops all workers; runs save a checkpoint.
 
-    :param ledger: that of the study.
-    :param workers: (default: as many as the cluster has places for) how many.
+    :param ledger: ledger of the study.
+    :param workers: (default: as many as the cluster has room for) number of workers.
     :param address: (default "local": a cluster on this machine, closed afterwards) "auto" for the cluster that this
         machine is part of, or HOST:PORT.
-    :param progress: (default False) show how far it is.
-    :param lease: (default 60) seconds without a sign of life after which other workers may take a run over.
+    :param progress: (default False) show the progress of the study.
+    :param lease: (default 60) seconds without a sign of life after which other workers can claim a run.
     """
     if workers is not None:
         check_workers(workers)
@@ -104,17 +105,17 @@ def run_on_ray(
 
 
 def divide(cpus: Sequence[int], workers: int | None = None, threads: int | None = None) -> tuple[int, int]:
-    """How many workers a cluster has, and how many threads each.
+    """Return the number of workers of a cluster, and the number of threads of each.
 
-    With a number of workers they have as many threads as possible such that there is room for all. More workers than
-    CPUs have one thread, and those without room wait for it.
+    If the number of workers is fixed, each gets as many threads as possible such that there is room for all. If there
+    are more workers than CPUs, each has one thread, and those without room wait.
 
     >>> divide([4, 2]), divide([4, 2], workers=2), divide([4, 2], threads=2), divide([1], workers=3)
     ((6, 1), (2, 2), (3, 2), (3, 1))
 
-    :param cpus: those of each node.
-    :param workers: (default: as many as there are places) how many.
-    :param threads: (default: as said above) of each worker.
+    :param cpus: number of CPUs of each node.
+    :param workers: (default: as many as there is room for) number of workers.
+    :param threads: (default: see above) number of threads of each worker.
     """
 
     def places(each: int) -> int:
@@ -128,7 +129,7 @@ def divide(cpus: Sequence[int], workers: int | None = None, threads: int | None 
     if not places(threads):
         raise InputError(
             problem=f"no node of the Ray cluster has {threads} CPUs, one for each thread; the largest has {max(cpus)}",
-            remedy="give the study fewer threads",
+            remedy="reduce the threads of the study",
         )
     return workers or places(threads), threads
 
@@ -136,11 +137,11 @@ def divide(cpus: Sequence[int], workers: int | None = None, threads: int | None 
 class _RayProcess(AbstractProcess):
     """A process on some node of a Ray cluster.
 
-    It may wait until a node has room. When its node dies it has ended, as if by SIGKILL.
+    It might wait until a node has room. When its node dies it counts as ended by SIGKILL.
 
     :param ray: the module, connected.
-    :param actor: makes a ``subprocess.Popen`` on a node.
-    :param command: what it runs.
+    :param actor: class that creates a ``subprocess.Popen`` on a node.
+    :param command: command that it runs.
     """
 
     def __init__(self, ray: Any, actor: Any, command: list[str]) -> None:
@@ -160,13 +161,14 @@ class _RayProcess(AbstractProcess):
             if self._code is None:
                 self._answer = self._handle.poll.remote()
             else:
-                self._ray.kill(self._handle)  # which gives its CPUs back
+                self._ray.kill(self._handle)  # releases its CPUs
         return self._code
 
     def stop(self) -> None:
         if self._has_begun:
             self._handle.send_signal.remote(signal.SIGTERM)
         else:
+            # An actor that still waits for a node has no process to signal.
             self._ray.kill(self._handle)
 
     @property
@@ -175,16 +177,16 @@ class _RayProcess(AbstractProcess):
 
 
 def _actor(ray: Any) -> Any:
-    """What makes a ``subprocess.Popen`` on a node.
+    """Return the actor class that creates a ``subprocess.Popen`` on a node.
 
-    The class is made here by name and base alone, so its pickle holds no code. Ray reads the signature of every method,
-    and ``Popen[bytes]`` has none: it is taken away.
+    The class is created from its name and base alone, so its pickle contains no code. Ray reads the signature of every
+    method, and ``Popen.__class_getitem__`` has none, so it is set to None.
     """
     return ray.remote(type("Worker", (subprocess.Popen,), {"__class_getitem__": None}))
 
 
 def _in_node(command: list[str], threads: int) -> list[str]:
-    """A command with its variables, beside those of the node; it ends when the actor that started it is gone."""
+    """Return a command that runs with our variables added to those of the node, and ends with its actor."""
     return ["/bin/sh", "-c", 'exec env "$@" --parent $PPID', "worker", *_variables(threads), *command]
 
 
@@ -193,7 +195,7 @@ def _variables(threads: int) -> list[str]:
 
 
 def _check_address(address: str) -> None:
-    """Refuse an address where no cluster can be; Ray itself tries for minutes."""
+    """Refuse an address without a cluster; Ray itself would try for minutes."""
     if address in (HERE, "auto"):
         return
     host, _, port = address.rpartition(":")
@@ -203,24 +205,21 @@ def _check_address(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
     except OSError as error:
         raise PolariscopeError(
-            f"no Ray cluster answers at {address} ({error}); 'ray status' there says more."
+            f"no Ray cluster responds at {address} ({error}); run 'ray status' there to see why."
         ) from None
 
 
 @contextlib.contextmanager
 def _connected(address: str) -> Iterator[Any]:
-    """The module ray, connected to a cluster; one that was connected before stays so."""
+    """Yield the module ray, connected to a cluster; an existing connection stays open."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if (
-        address == HERE
-    ):  # read when Ray is imported: servers listen on 127.0.0.1 alone, as they do on those systems
+    if address == HERE:
+        # Read when Ray is imported: servers then listen on 127.0.0.1 alone, as on Windows and macOS.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         ray = importlib.import_module("ray")
     except ImportError:
-        raise not_installed(
-            "a study on a Ray cluster", "ray", "ray", "leave ray out: workers of this machine"
-        ) from None
+        raise not_installed("a study on a Ray cluster", "ray", "ray", "use workers of this machine") from None
     if ray.is_initialized():
         yield ray
         return
@@ -228,7 +227,7 @@ def _connected(address: str) -> Iterator[Any]:
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, logging_level=logging.WARNING, log_to_driver=True, **options)
-    except Exception as error:  # a node that does not start in time is a plain Exception
+    except Exception as error:  # Ray raises a plain Exception if a node does not start in time
         raise PolariscopeError(
             f"the Ray cluster at {address!r} cannot be reached ({str(error).splitlines()[0]}); 'ray start --head' "
             "starts one, 'auto' is the one of this machine."
@@ -238,11 +237,11 @@ def _connected(address: str) -> Iterator[Any]:
     finally:
         ray.shutdown()
         if before is not None:
-            signal.signal(signal.SIGTERM, before)  # Ray puts its own there
+            signal.signal(signal.SIGTERM, before)  # Ray installs its own handler
 
 
 def _nodes(ray: Any) -> list[dict[str, Any]]:
-    """The nodes that may have workers."""
+    """Return the nodes that can have workers."""
     nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
     if not nodes:
         raise PolariscopeError("no node of the Ray cluster has a CPU; add one with 'ray start --address'.")
@@ -250,7 +249,7 @@ def _nodes(ray: Any) -> list[dict[str, Any]]:
 
 
 def _check_nodes(ray: Any, nodes: list[dict[str, Any]], folders: Sequence[Path]) -> None:
-    """Refuse a cluster of which a node does not see the folders, or cannot start a worker."""
+    """Refuse a cluster if a node cannot access the folders or cannot start a worker."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
     run_there = ray.remote(subprocess.run)
     marks = [folder.absolute() / f"{MARK}{uuid.uuid4().hex}" for folder in dict.fromkeys(folders)]
@@ -262,6 +261,7 @@ def _check_nodes(ray: Any, nodes: list[dict[str, Any]], folders: Sequence[Path])
         answers = []
         for node in nodes:
             there = strategies.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            # Without CPUs, so the check also runs on a node whose CPUs are all busy.
             task = run_there.options(num_cpus=0, scheduling_strategy=there, max_retries=0)
             arguments = [*command, *map(str, marks)]
             answers.append(task.remote(arguments, cwd=os.getcwd(), capture_output=True, text=True))
@@ -273,24 +273,24 @@ def _check_nodes(ray: Any, nodes: list[dict[str, Any]], folders: Sequence[Path])
 
 
 def _judge(ray: Any, host: str, answer: Any) -> None:
-    """Refuse a node by what it answered."""
+    """Refuse a node whose check failed."""
     name = f"the node {host} of the Ray cluster"
     try:
         process = ray.get(answer, timeout=CONNECT_SECONDS)
     except ray.exceptions.GetTimeoutError:
         raise PolariscopeError(
-            f"{name} did not answer in {CONNECT_SECONDS:g} seconds; see 'ray status'."
+            f"{name} did not respond in {CONNECT_SECONDS:g} seconds; see 'ray status'."
         ) from None
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
-            problem=f"{name} does not see the folder {os.getcwd()}, from which the study is run",
+            problem=f"{name} cannot access the folder {os.getcwd()}, from which the study is run",
             remedy="run it from a folder on a disk that all nodes share",
         ) from None
     except ray.exceptions.RayError as error:
         raise PolariscopeError(f"{name} cannot start a worker: {str(error).splitlines()[-1]}") from None
     if process.returncode == 3:
         raise InputError(
-            problem=f"{name} does not see the folder {process.stdout.strip()} of the study",
+            problem=f"{name} cannot access the folder {process.stdout.strip()} of the study",
             remedy="put the study on a disk that all nodes share",
         )
     if process.returncode == 4:

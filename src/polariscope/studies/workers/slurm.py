@@ -1,8 +1,8 @@
-"""Workers as jobs of SLURM, submitted through submitit. One job is one worker that drains the study's folder.
+"""Workers as SLURM jobs, submitted through submitit. Each job is one worker on the study's folder.
 
-submitit runs pickled functions, in a process between SLURM and the work: on a signal of SLURM that process ends, and
-SLURM then kills what it started, before a run could be saved. So a job here is a command: submitit writes the script,
-submits it and asks for the job's state, and what runs in the job is the worker itself. Nothing is pickled.
+submitit usually runs pickled functions, in a process between SLURM and the work. On a signal of SLURM that process
+ends, and SLURM then kills its children before a run can be saved. So a job here is a command: submitit writes the
+script, submits it and queries the job's state, and the job runs the worker itself. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from polariscope.studies.workers.support.crew import check_workers, drain_comman
 from polariscope.studies.workers.support.study_line import LOOK_EVERY, StudyLine
 
 CLUSTERS = ("slurm", "local")
-"""Where jobs run: SLURM, or processes of this machine that outlive the one that submits them."""
+"""Kinds of clusters: SLURM, or processes of this machine that outlive the one that submits them."""
 FOLDER = "jobs"
-"""Where a study keeps the scripts and logs of its jobs."""
+"""Folder of the scripts and logs of a study's jobs."""
 ASK_EVERY = 30.0
-"""Seconds between two questions to SLURM about the jobs."""
-LONGEST = 60 * 24 * 365
-"""Minutes that a job of this machine may take."""
+"""Seconds between two queries to SLURM about the jobs."""
+MAX_MINUTES = 60 * 24 * 365
+"""Maximum minutes of a job on this machine."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Jobs(AbstractJobs):
-    """Jobs that were submitted."""
+    """Submitted jobs."""
 
     cluster: str
-    """Where they run: "slurm" or "local"."""
+    """Cluster of the jobs: "slurm" or "local"."""
     ids: tuple[str, ...]
-    """Their numbers: of SLURM, or of processes."""
+    """Job numbers of SLURM, or process identifiers."""
     folder: Path
-    """Their scripts and logs: ``NUMBER_0_log.out`` and ``NUMBER_0_log.err``."""
+    """Folder of their scripts and logs: ``NUMBER_0_log.out`` and ``NUMBER_0_log.err``."""
     ledger: Ledger
     handles: tuple[Any, ...]
-    """What submitit knows of each."""
+    """Job objects of submitit."""
 
     @property
     def are_done(self) -> bool:
-        """Whether all of them have ended; asks SLURM."""
+        """True if all jobs have ended; queries SLURM."""
         first, *others = self.handles
         return bool(first.done(force_check=True)) and all(job.done() for job in others)
 
     def wait(self, *, progress: bool = False) -> dict[State, int]:
-        """Wait until all jobs have ended; how many runs are in each state then. Ctrl-C stops waiting, not the jobs.
+        """Wait until all jobs have ended, and count the runs in each state. Ctrl-C stops waiting, not the jobs.
 
-        :param progress: (default False) show how far the study is.
+        :param progress: (default False) show the progress of the study.
         """
         asked, every = -math.inf, ASK_EVERY if self.cluster == "slurm" else LOOK_EVERY
         with StudyLine(self.ledger, progress) as line:
@@ -76,7 +76,7 @@ class Jobs(AbstractJobs):
 @workers("slurm")
 @dataclasses.dataclass(frozen=True)
 class SlurmWorkers(AbstractWorkers):
-    """Jobs that are submitted to SLURM; one by default."""
+    """Jobs submitted to SLURM; one by default."""
 
     cluster: Literal["slurm", "local"] = "slurm"
     """Cluster of the jobs; "local" starts them as processes of this machine, to try them out."""
@@ -118,20 +118,20 @@ def submit(
     *,
     lease: float = SECONDS,
 ) -> Jobs:
-    """Submit jobs that make the runs of a study; returns at once.
+    """Submit jobs that train and analyse the runs of a study, and return at once.
 
-    A job that is stopped (its time is over, or another job needs its resources) saves where it is. The same call again
-    goes on with what is missing.
+    A job that is stopped (its time is over, or another job preempts it) saves a checkpoint. Run the same call again to
+    resume the missing runs.
 
-    :param ledger: that of the study.
+    :param ledger: ledger of the study.
     :param workers: (default 1) number of jobs.
-    :param cluster: (default "slurm") or "local": processes of this machine.
+    :param cluster: (default "slurm") "slurm", or "local" for processes of this machine.
     :param options: (default: those of the cluster) options of sbatch: partition, time, mem, cpus_per_task …
-    :param lease: (default 60) seconds without a sign of life after which other workers may take a run over.
+    :param lease: (default 60) seconds without a sign of life after which other workers can claim a run.
     """
     check_workers(workers)
     if cluster not in CLUSTERS:
-        raise unknown("place for jobs", cluster, CLUSTERS)
+        raise unknown("cluster", cluster, CLUSTERS)
     sbatch_options = _checked(options or {}, cluster)
     try:
         submitit = importlib.import_module("submitit")
@@ -144,7 +144,7 @@ def submit(
     try:
         if cluster == "slurm":
             executor = submitit.SlurmExecutor(folder)
-            # Without these submitit has values of its own, five minutes for example.
+            # Without these submitit uses its own defaults, such as five minutes.
             executor.update_parameters(
                 time=None,
                 wckey=None,
@@ -153,11 +153,14 @@ def submit(
             )
         else:
             executor = submitit.LocalExecutor(folder)
-            executor.update_parameters(timeout_min=LONGEST)
+            executor.update_parameters(timeout_min=MAX_MINUTES)
         variables = (f"{name}={value}" for name, value in worker_variables(threads).items())
         drain = drain_command(ledger.folder.absolute(), deadline=None, lease=lease)
         if (hours := ledger.study.limits.max_hours) is not None:
-            drain += ["--seconds", str(hours * 3600)]  # from the job's own start; it may wait for long before
+            drain += [
+                "--seconds",
+                str(hours * 3600),
+            ]  # counted from the start of the job, which can be queued for long
         command = shlex.join(["env", *variables, *drain])
         jobs = tuple(executor._submit_command(command) for _ in range(workers))
     except (RuntimeError, submitit.core.utils.FailedJobError) as error:
@@ -166,23 +169,23 @@ def submit(
 
 
 def _checked(options: Mapping[str, object], cluster: str) -> dict[str, object]:
-    """Options of sbatch by the names that submitit has for them."""
+    """Return the options of sbatch under submitit's names."""
     by_name = {name.removeprefix("--").replace("-", "_"): value for name, value in options.items()}
     for name in by_name:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise InputError(
-                "a name of an option of SLURM", "be a word such as partition or time", got=f"{name!r}"
+                "the name of a SLURM option", "be a word such as partition or time", got=f"{name!r}"
             )
     if by_name and cluster == "local":
         raise InputError(
-            problem=f"jobs of this machine have no options of SLURM, but {min(by_name)!r} was given",
+            problem=f"jobs on this machine have no SLURM options, got {min(by_name)!r}",
             remedy="leave it out",
         )
     return by_name
 
 
 def _threads(options: Mapping[str, object], of_study: int | None) -> int:
-    """Threads of each worker: as many as the job has cores."""
+    """Return the number of threads of each worker: the cores of the job."""
     asked = options.get("cpus_per_task")
     if asked is None:
         return of_study or 1

@@ -65,7 +65,7 @@ def test_who_waits_for_a_place_when_all_is_done_is_sent_home(tmp_path: Path) -> 
 
 
 def test_a_worker_that_fails_or_is_interrupted_stops_the_others(tmp_path: Path) -> None:
-    with pytest.raises(PolariscopeError, match="a worker failed; what it said is above"):
+    with pytest.raises(PolariscopeError, match="a worker failed; its message is above"):
         work(tmp_path, [None, 2], 2)
     with pytest.raises(KeyboardInterrupt):
         work(tmp_path, [None, 130], 2)

@@ -1,1 +1,1 @@
-"""What figures share: how runs are grouped and summarised, and how they are drawn."""
+"""Code shared by figures: grouping and averaging of runs, and drawing."""

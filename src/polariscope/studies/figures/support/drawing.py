@@ -1,4 +1,4 @@
-"""Rows of a study drawn with the figure kit: panels, lines against a strength, labels and legends."""
+"""Drawing of rows with the figure kit: panels, lines against a strength, labels and legends."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEIGHT = 2.2
-MANY = 10
-"""Ratio of the largest to the smallest strength from which an axis is logarithmic."""
+MIN_RATIO = 10
+"""Ratio of the largest to the smallest strength above which an axis is logarithmic."""
 
 
 def panels(
     titles: Sequence[str],
     *,
     height: float = HEIGHT,
-    most: int = 3,
+    max_columns: int = 3,
     share_y: bool = False,
     narrow: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Axes side by side: one in the width of a column, several in that of a page.
+    """Create axes side by side: one has the width of a column, several have that of a page.
 
-    :param titles: of the panels; "all runs" is not written.
-    :param height: (default 2.2) inches of a row of panels.
-    :param most: (default 3) panels beside each other.
-    :param share_y: (default False) whether all have the same vertical axis.
-    :param narrow: (default False) whether two panels are to be as wide as a column.
+    :param titles: titles of the panels; "all runs" is not written.
+    :param height: (default 2.2) height of a row of panels in inches.
+    :param max_columns: (default 3) maximum number of panels in a row.
+    :param share_y: (default False) use the same vertical axis for all panels.
+    :param narrow: (default False) make two panels together as wide as a column.
     """
-    across = min(most, len(titles))
+    across = min(max_columns, len(titles))
     down = -(-len(titles) // across)
     width = COLUMN if across == 1 or (narrow and across == 2) else PAGE
     figure, used = axes_grid((width, height * down + 0.3), len(titles), across, share_y=share_y)
@@ -58,35 +58,35 @@ def panels(
 
 
 def names_in(rows: Rows, column: str) -> list[str]:
-    """The different values of a column as texts, in order of appearance.
+    """Return the different values of a column as strings, in order of appearance.
 
-    :param rows: of a figure.
-    :param column: its name.
+    :param rows: rows of a figure.
+    :param column: name of the column.
     """
     return list(dict.fromkeys(str(row[column]) for row in rows if row.get(column) is not None))
 
 
 def colours_of(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name.
+    """Return a colour for each name.
 
-    :param names: of lines.
+    :param names: names of lines.
     """
     return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(names)}
 
 
 def markers_of(names: Sequence[str]) -> dict[str, str]:
-    """A shape for each name, so colours are not all there is to tell them apart.
+    """Return a marker shape for each name, so lines do not differ by colour alone.
 
-    :param names: of lines.
+    :param names: names of lines.
     """
     return {name: MARKERS[index % len(MARKERS)] for index, name in enumerate(names)}
 
 
 def positions(rows: Rows, column: str = "strength") -> dict[object, float]:
-    """Where each value of a setting is on the axis: at itself where all are numbers, else one after the other.
+    """Return the axis position of each value of a setting: the value if all are numbers, otherwise its index.
 
-    :param rows: of a figure.
-    :param column: (default "strength") the setting's values.
+    :param rows: rows of a figure.
+    :param column: (default "strength") column of the setting's values.
     """
     values = sorted({row[column] for row in rows}, key=in_order)
     if all(isinstance(value, int | float) for value in values):
@@ -95,15 +95,15 @@ def positions(rows: Rows, column: str = "strength") -> dict[object, float]:
 
 
 def mark_strengths(axes: Axes, rows: Rows) -> None:
-    """Label the axis of a setting; few values are its marks, and far ones are on a logarithmic axis.
+    """Label the axis of a setting; a few values become its ticks, and a wide range gets a logarithmic axis.
 
-    :param axes: where.
-    :param rows: of the figure.
+    :param axes: axes to label.
+    :param rows: rows of the figure.
     """
     ticks = positions(rows)
     numeric = all(isinstance(value, int | float) for value in ticks)
     ends = sorted(ticks.values())
-    if numeric and ends[0] > 0 and ends[-1] / ends[0] >= MANY:
+    if numeric and ends[0] > 0 and ends[-1] / ends[0] >= MIN_RATIO:
         axes.set_xscale("log")
     if len(ticks) <= 8:
         axes.set_xticks(list(ticks.values()), [show(value) for value in ticks])
@@ -114,9 +114,9 @@ def mark_strengths(axes: Axes, rows: Rows) -> None:
 
 
 def setting_in_words(rows: Rows) -> str:
-    """The setting on the axis, as a Greek letter where it is named after one; "strength" where there are several.
+    """Return the name of the setting on the axis, or its Greek letter; "strength" if there are several.
 
-    :param rows: of a figure.
+    :param rows: rows of a figure.
 
     >>> setting_in_words(({"setting": "beta"},)), setting_in_words(({"setting": "n_latents"},))
     ('β', 'n_latents')
@@ -126,9 +126,9 @@ def setting_in_words(rows: Rows) -> str:
 
 
 def readable(label: str) -> str:
-    """What tells runs apart, with Greek letters for settings that are named after one.
+    """Return a label with Greek letters for settings that are named after one.
 
-    :param label: of a line or a panel.
+    :param label: label of a line or a panel.
 
     >>> readable("conv, beta = 4"), readable("beta")
     ('conv, β = 4', 'beta')
@@ -143,14 +143,14 @@ def _greek(name: str) -> str:
 
 
 def draw_line(axes: Axes, rows: Rows, *, colour: str, marker: str, label: str, dashed: bool = False) -> None:
-    """Means along a setting with bands of their intervals, or with the values of up to three runs.
+    """Draw means along a setting with bands of their intervals, or with the values of up to three runs.
 
-    :param axes: where.
-    :param rows: with mean, low and high for each strength.
-    :param colour: of line and band.
-    :param marker: its shape.
-    :param label: in the legend.
-    :param dashed: (default False) whether the line is dashed.
+    :param axes: axes to draw on.
+    :param rows: rows with mean, low and high for each strength.
+    :param colour: colour of line and band.
+    :param marker: marker shape.
+    :param label: label in the legend.
+    :param dashed: (default False) draw a dashed line.
     """
     at = positions(rows)
     x = [at[row["strength"]] for row in rows]
@@ -167,15 +167,15 @@ def draw_by_strength(
     dashed: Collection[str] = (),
     share_y: bool = False,
 ) -> Figure:
-    """Lines with bands against a setting, in panels.
+    """Draw lines with bands against a setting, in panels.
 
-    :param rows: of a figure.
-    :param panel: the column that says in which panel a row is.
-    :param line: the column that says on which line it is.
-    :param labels: of the vertical axis, by panel.
-    :param colours: (default: of the palette) of the lines.
-    :param dashed: (default none) lines that are there to compare with, grey and dashed.
-    :param share_y: (default False) whether all panels have the same vertical axis.
+    :param rows: rows of a figure.
+    :param panel: name of the column with a row's panel.
+    :param line: name of the column with a row's line.
+    :param labels: labels of the vertical axis, by panel.
+    :param colours: (default: the palette) colours of the lines.
+    :param dashed: (default none) names of reference lines, which are grey and dashed.
+    :param share_y: (default False) use the same vertical axis for all panels.
     """
     titles, lines = names_in(rows, panel), names_in(rows, line)
     figure, all_axes = panels(titles, share_y=share_y)
@@ -197,9 +197,9 @@ def draw_by_strength(
 
 
 def add_legend(figure: Figure, all_axes: Sequence[Axes]) -> None:
-    """One legend below all panels; none where there is one thing to see.
+    """Add one legend below all panels, unless there is only one entry.
 
-    :param figure: the whole.
+    :param figure: the figure.
     :param all_axes: its axes.
     """
     handles = {
@@ -218,13 +218,13 @@ def add_legend(figure: Figure, all_axes: Sequence[Axes]) -> None:
 
 
 def add_labels(axes: Axes, rows: Rows, x: str, y: str, *, joined: bool = False) -> None:
-    """The strength beside each point, with its name beside the first of each setting.
+    """Label each point with its strength; the first point of each setting also gets the setting's name.
 
-    :param axes: where.
-    :param rows: one for each point.
-    :param x: the column of its position on the horizontal axis.
-    :param y: and on the vertical one.
-    :param joined: (default False) whether a line joins the points, which labels are to avoid.
+    :param axes: axes to label.
+    :param rows: one row for each point.
+    :param x: column of the horizontal position.
+    :param y: column of the vertical position.
+    :param joined: (default False) the points are joined by a line, which labels should avoid.
     """
     named = set()
     heights = [number_in(row, y) for row in rows]
@@ -241,12 +241,12 @@ def add_labels(axes: Axes, rows: Rows, x: str, y: str, *, joined: bool = False) 
 
 
 def values_alone(labels: Sequence[str]) -> tuple[str, list[str]] | None:
-    """The one setting that all labels name, and its values; None where they name several or none.
+    """Return the setting that all labels name, and its values; None if they name several settings or none.
 
     >>> values_alone(["beta = 1", "beta = 16"]), values_alone(["beta = 1", "conv, beta = 1"]), values_alone(["conv"])
     (('beta', ['1', '16']), None, None)
 
-    :param labels: what tells groups of runs apart.
+    :param labels: labels of groups of runs.
     """
     parts = [label.partition(" = ") for label in labels]
     names = {name for name, _, value in parts if value and "," not in name + value}
@@ -258,10 +258,10 @@ def values_alone(labels: Sequence[str]) -> tuple[str, list[str]] | None:
 def draw_interval(axes: Axes, row: Row, x: float, colour: str) -> None:
     """Draw an interval as a vertical line, if there is one, or the points of two or three runs.
 
-    :param axes: where.
-    :param row: with low and high.
-    :param x: where on the axis.
-    :param colour: of the line.
+    :param axes: axes to draw on.
+    :param row: row with low and high.
+    :param x: position on the horizontal axis.
+    :param colour: colour of the line.
     """
     if points_in(row):
         draw_points(axes, row, x, colour)
@@ -270,10 +270,10 @@ def draw_interval(axes: Axes, row: Row, x: float, colour: str) -> None:
 
 
 def note(axes: Axes, text: str) -> None:
-    """A quiet text in a corner of the axes.
+    """Write a grey text into a corner of the axes.
 
-    :param axes: where.
-    :param text: what is said.
+    :param axes: axes to write on.
+    :param text: the text.
     """
     axes.text(
         0.98,

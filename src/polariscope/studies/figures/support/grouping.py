@@ -1,4 +1,4 @@
-"""Runs of a table in groups: by strength, by what else varies, side by side; and means with their intervals."""
+"""Grouping of runs: by strength, by other varying settings, by panel; and means with their intervals."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ ALL = "all runs"
 
 @dataclasses.dataclass(frozen=True)
 class Strength:
-    """The settings that are on the axis; each run has one of them."""
+    """The settings on the axis; each run has one of them."""
 
     names: tuple[str, ...]
 
     def of(self, table: Table) -> DataFrame:
-        """Return name and value of the setting of each run that has one.
+        """Return the name and value of the setting of each run that has one.
 
-        :param table: of a study.
+        :param table: table of a study.
         """
         from pandas import DataFrame
 
         first = [next((name for name in self.names if row[name] is not None), None) for row in table.rows]
         strengths = [None if name is None else row[name] for name, row in zip(first, table.rows, strict=True)]
-        # As objects, since 1 and 0.5 in one column stay as they were written.
+        # As objects, since pandas would convert the integer 1 next to 0.5 to a float.
         return DataFrame({"setting": first, "strength": strengths}, dtype="object").dropna()
 
 
 def strength_of(table: Table, setting: str = "") -> Strength:
-    """Return the setting for the axis, or the one with numbers that varies.
+    """Return the setting for the axis, by default the varying setting with numbers.
 
-    Settings of different objectives (β of one, γ of another) go on one axis, where each run has one of them.
+    Settings of different objectives (β of one, γ of another) share an axis if each run has one of them.
 
-    :param table: of a study.
+    :param table: table of a study.
     :param setting: (default "") name of a setting.
     """
     varying = [name for name in table.settings if name != "seed"]
     if not varying:
         raise InputError(
-            problem="nothing but the seed varies in the study",
+            problem="only the seed varies in the study",
             remedy="vary a setting in [grid] of the study file",
         )
     if setting:
@@ -83,10 +83,10 @@ def _is_number(cell: Cell) -> bool:
 
 
 def series_of(table: Table, without: Sequence[str] = ()) -> Series[str]:
-    """Return what tells each run from others, but for its seed and some settings, as a description.
+    """Return a description of each run by its varying settings, except the seed and some others.
 
-    :param table: of a study.
-    :param without: (default none) settings that do not count.
+    :param table: table of a study.
+    :param without: (default none) settings that are ignored.
     """
     from pandas import Series
 
@@ -104,7 +104,7 @@ def _describe(name: str, value: Cell) -> str:
 def across_of(table: Table, setting: str = "") -> str:
     """Return the setting whose values are shown side by side, or the data if they vary; "" for none.
 
-    :param table: of a study.
+    :param table: table of a study.
     :param setting: (default "") name of a setting.
     """
     if setting and setting not in table.settings:
@@ -113,9 +113,9 @@ def across_of(table: Table, setting: str = "") -> str:
 
 
 def panels_of(table: Table, across: str) -> Series[str]:
-    """Return which of the panels side by side each run belongs to.
+    """Return the panel of each run.
 
-    :param table: of a study.
+    :param table: table of a study.
     :param across: a setting, or "" for one panel.
     """
     from pandas import Series
@@ -124,15 +124,15 @@ def panels_of(table: Table, across: str) -> Series[str]:
 
 
 def summary(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf)) -> Row:
-    """Number, mean, standard deviation (n − 1) and 95 % interval of the mean by Student's t.
+    """Return number, mean, standard deviation (n − 1) and 95 % interval of the mean by Student's t.
 
-    Two or three values are there too, as they are drawn instead of the interval.
+    Two or three values are included as well, because they are drawn instead of the interval.
 
     >>> summary([1.0, 3.0])["mean"], summary([2.0])
     (2.0, {'n': 1, 'mean': 2.0, 'sd': None, 'low': None, 'high': None})
 
-    :param values: one or more.
-    :param bounds: (default none) least and largest possible value, where the interval is cut off.
+    :param values: one or more values.
+    :param bounds: (default none) smallest and largest possible value, at which the interval is clipped.
     """
     array = np.array([*values], dtype=np.float64)
     low, high = t_interval(array, bounds=bounds) or (None, None)
@@ -142,13 +142,13 @@ def summary(values: Iterable[float], bounds: tuple[float, float] = (-math.inf, m
 
 
 def points_of(table: Table, axis: Strength) -> list[tuple[Row, Index]]:
-    """Return the runs of each strength and of whatever else varies: their marks, and the labels of their rows.
+    """Return the runs of each strength and of other varying settings: their marks, and the labels of their rows.
 
-    :param table: the finished models of a study.
+    :param table: table of the finished models of a study.
     :param axis: the setting on the axis; runs without it are left out.
     """
     runs = axis.of(table).join(series_of(table, axis.names).rename("series"))
-    # Marks are those of the first run, because pandas makes real numbers of the keys of a group.
+    # Marks are those of the first run, because pandas converts the keys of a group to floats.
     points = [
         (members.iloc[0][["series", "setting", "strength"]].to_dict(), members.index)
         for _, members in runs.groupby(["series", "setting", "strength"], sort=False)
@@ -158,11 +158,11 @@ def points_of(table: Table, axis: Strength) -> list[tuple[Row, Index]]:
 
 
 def by_strength(table: Table, strength: str, quantities: Mapping[str, Mapping[str, Cell]]) -> list[Row]:
-    """Return mean and interval over seeds of some columns, for each strength and whatever else varies.
+    """Return mean and interval over seeds of some columns, for each strength and each value of other varying settings.
 
-    :param table: of a study.
+    :param table: table of a study.
     :param strength: the setting on the axis; "" for the one that varies.
-    :param quantities: by column, what its rows are marked with.
+    :param quantities: by column, the marks of its rows.
     """
     axis, models = strength_of(table, strength), table.finished
     figure_rows: list[Row] = []
@@ -176,19 +176,19 @@ def by_strength(table: Table, strength: str, quantities: Mapping[str, Mapping[st
 
 
 def check_some(rows: Sequence[Row]) -> None:
-    """Refuse a figure of nothing.
+    """Refuse a figure without numbers.
 
-    :param rows: the numbers behind it.
+    :param rows: the numbers behind the figure.
     """
     if not rows:
         raise InputError(
-            problem="no run that is done has all the numbers of this figure together",
-            remedy="see what 'polariscope study table' says of them",
+            problem="no run that is done has all the numbers that this figure requires",
+            remedy="see the output of 'polariscope study table'",
         )
 
 
 def in_order(cell: Cell) -> tuple[bool, float, str]:
-    """A key that sorts numbers by size, and words after them.
+    """Return a key that sorts numbers by size, and strings after them.
 
     :param cell: a value of a setting.
     """
@@ -197,10 +197,10 @@ def in_order(cell: Cell) -> tuple[bool, float, str]:
 
 
 def with_panels(rows: Sequence[Row], column: str) -> tuple[Row, ...]:
-    """The rows, each with the name of its panel: a column, and what else varies where something does.
+    """Return the rows with the name of their panel: a column, and other varying settings if there are any.
 
-    :param rows: of :func:`by_strength`.
-    :param column: what has panels of its own.
+    :param rows: rows of :func:`by_strength`.
+    :param column: column whose values have their own panels.
     """
     several = len({row["series"] for row in rows}) > 1
     return tuple(

@@ -1,8 +1,7 @@
-"""A crew: several workers that drain one study, each a process of its own, wherever such a process is started.
+"""A crew: several workers on one study, each a separate process, on any machine.
 
-What differs between places is how a process is started, asked to stop and asked whether it has ended
-(:class:`AbstractProcess`). Everything else is the same and is here: workers that are killed are replaced, Ctrl-C stops
-all of them, and a line says how far the study is.
+Kinds of workers differ only in how a process is started, stopped and polled (:class:`AbstractProcess`). The rest is
+shared here: workers that are killed are replaced, Ctrl-C stops all of them, and a line shows the progress of the study.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from polariscope.studies.ledger import Ledger, State, saved_steps
 from polariscope.studies.workers.support.study_line import LOOK_EVERY, StudyLine
 
 MAX_DEATHS = 3
-"""Workers that may be killed one after the other without any step being saved in between."""
+"""Maximum number of workers that are killed one after another without a saved step in between."""
 MODULE = "polariscope.studies.worker"
-"""What a worker runs."""
+"""Module that a worker runs."""
 
 
 class AbstractProcess(abc.ABC):
@@ -31,16 +30,16 @@ class AbstractProcess(abc.ABC):
 
     @abc.abstractmethod
     def poll(self) -> int | None:
-        """Its exit code, negative where a signal killed it; None as long as it has not ended."""
+        """Return the exit code, negative if a signal killed the process; None while it is running."""
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """Ask it to save and end; does not wait for that."""
+        """Request that the process saves and ends, without waiting for it."""
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has ended, but not longer than this.
+        """Wait until the process has ended, at most for some seconds.
 
-        :param seconds: how long at most.
+        :param seconds: maximum time to wait.
         """
         until = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < until:
@@ -48,16 +47,16 @@ class AbstractProcess(abc.ABC):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has not been started yet, because no machine has room for it."""
+        """True if the process has not been started yet because no machine has room for it."""
         return False
 
 
 class Crew:
-    """Workers, started again when they are killed.
+    """Workers that are restarted when they are killed.
 
-    :param ledger: that of the study.
-    :param workers: how many.
-    :param start: starts one.
+    :param ledger: ledger of the study.
+    :param workers: number of workers.
+    :param start: function that starts one worker.
     """
 
     def __init__(self, ledger: Ledger, workers: int, start: Callable[[], AbstractProcess]) -> None:
@@ -67,32 +66,32 @@ class Crew:
         self.processes: list[AbstractProcess] = []
 
     def work(self, line: StudyLine) -> None:
-        """Start the workers, and wait until they are done.
+        """Start the workers, and wait until they have ended.
 
-        :param line: says how far it is.
+        :param line: display of the progress.
         """
         deaths, before = 0, self._saved()
         with self._forwarding_stops():
             for _ in range(self.workers):
                 self.processes.append(self.start())
             while self.processes:
-                # Any of them would do: the wait is short, and all are polled after it.
+                # Waiting for any one of them is enough: the wait is short, and all are polled after it.
                 self.processes[0].wait(LOOK_EVERY)
                 line.look()
                 for worker in list(self.processes):
                     code = worker.poll()
-                    if code is None or worker not in self.processes:  # stopped a moment ago
+                    if code is None or worker not in self.processes:  # still running, or stopped just now
                         continue
                     self.processes.remove(worker)
                     if code == 130:
                         raise KeyboardInterrupt
                     if code in (1, 2):
-                        raise PolariscopeError("a worker failed; what it said is above.")
-                    if code == 0:  # nothing is left to do, so nobody has to begin
+                        raise PolariscopeError("a worker failed; its message is above.")
+                    if code == 0:  # nothing is left to do, so waiting workers need not start
                         self._stop([other for other in self.processes if other.is_waiting])
                         continue
-                    # It was killed. Memory may have been short for a moment, so it is replaced; if no step is saved
-                    # between deaths, every replacement would be killed too.
+                    # It was killed. Memory can be short for a moment, so the worker is replaced; but if no step is
+                    # saved between deaths, every replacement would be killed too.
                     saved = self._saved()
                     deaths = 1 if saved != before else deaths + 1
                     before = saved
@@ -116,7 +115,7 @@ class Crew:
 
     @contextlib.contextmanager
     def _forwarding_stops(self) -> Iterator[None]:
-        """Ctrl-C and SIGTERM stop the workers, which save where they are, and then this process."""
+        """Make Ctrl-C and SIGTERM stop the workers, which save a checkpoint, and then this process."""
 
         def stop(*_: object) -> None:
             raise KeyboardInterrupt
@@ -136,11 +135,11 @@ class Crew:
 def make_runs(
     ledger: Ledger, work: Callable[[StudyLine, float | None], None], *, progress: bool = False
 ) -> dict[State, int]:
-    """Prepare the folder of a study, let the work be done, and say how far it is; the runs in each state in the end.
+    """Prepare the folder of a study, run the workers with a display of progress, and return the runs in each state.
 
-    :param ledger: that of the study.
-    :param work: does it, told the line and the time at which it has to stop.
-    :param progress: (default False) show how far it is.
+    :param ledger: ledger of the study.
+    :param work: function that runs the workers, called with the display and the time at which it has to stop.
+    :param progress: (default False) show the progress of the study.
     """
     ledger.prepare()
     hours = ledger.study.limits.max_hours
@@ -153,20 +152,20 @@ def make_runs(
 
 
 def check_workers(workers: int) -> None:
-    """Refuse what is no number of workers.
+    """Refuse an invalid number of workers.
 
-    :param workers: what was given.
+    :param workers: number of workers.
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise InputError("workers", "be an integer, at least 1", got=f"{workers!r}")
 
 
 def drain_command(folder: Path, *, deadline: float | None, lease: float) -> list[str]:
-    """The command that is one worker.
+    """Return the command that runs one worker.
 
-    :param folder: that of the study.
-    :param deadline: time at which it has to stop; None: never.
-    :param lease: seconds without a sign of life after which others may take its run over.
+    :param folder: folder of the study.
+    :param deadline: time at which it has to stop; None for no limit.
+    :param lease: seconds without a sign of life after which other workers can claim its run.
     """
     options = ["--lease", str(lease)]
     options += [] if deadline is None else ["--deadline", str(deadline)]
@@ -174,11 +173,11 @@ def drain_command(folder: Path, *, deadline: float | None, lease: float) -> list
 
 
 def worker_variables(threads: int) -> dict[str, str]:
-    """Environment variables of a worker: its threads, and where it finds the package that is running now.
+    """Return the environment variables of a worker: its threads, and the path of the running package.
 
-    :param threads: how many the worker may use.
+    :param threads: number of threads of the worker.
     """
-    # A worker may start with another sys.path than this process, which may have been started from a checkout.
+    # A worker can start with another sys.path than this process, for example if this one runs from a checkout.
     package = str(Path(__file__).parents[3])
     paths = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}

@@ -1,4 +1,4 @@
-"""A line that says how far a study is: one live line on a terminal, elsewhere a plain line now and then."""
+"""Progress display of a study: a live line on a terminal, otherwise a plain line at intervals."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from polariscope.studies.ledger import STATES, Ledger, State, is_trained, saved_
 from polariscope.studies.planned_runs import StudyRun
 
 LOOK_EVERY = 1.0
-"""Seconds between two looks at the workers and at the runs."""
+"""Seconds between two checks of the workers and runs."""
 
 
 class StudyLine:
-    """Shows how far a study is: one live line on a terminal, elsewhere a plain line now and then."""
+    """Progress display of a study: a live line on a terminal, otherwise a plain line at intervals."""
 
     def __init__(
         self,
@@ -42,19 +42,19 @@ class StudyLine:
             self.display.__exit__()
 
     def step(self, run: StudyRun, step: int) -> None:
-        """Look now and then while this process trains."""
+        """Update the display at intervals while this process trains."""
         if self.shown and self.clock() - self.looked >= 2 * LOOK_EVERY:
             self.look()
 
     def look(self) -> None:
-        """Look at the runs, and say how far they are."""
+        """Check the runs, and show their progress."""
         if not self.shown:
             return
         self.looked = self.clock()
         self.say(self.ledger.counts(), only_when_due=True)
 
     def say(self, counts: dict[State, int], *, only_when_due: bool = False) -> None:
-        """Say how many runs are in each state, how fast it goes and how long it will take."""
+        """Show the number of runs in each state, the rate and the time left."""
         if not self.shown:
             return
         done, total = counts["done"] + counts["failed"], sum(counts.values())
@@ -66,7 +66,7 @@ class StudyLine:
             self.display.print(event)
 
     def in_words(self, counts: dict[State, int]) -> str:
-        """One line: counts, rate and time left."""
+        """Return the line: counts, rate and time left."""
         total, ended = sum(counts.values()), counts["done"] + counts["failed"]
         parts = [
             f"{ended} of {total} runs",
@@ -82,7 +82,7 @@ class StudyLine:
         return " · ".join(parts)
 
     def _share(self) -> float:
-        """Which part of all steps is saved; those of failed runs count, since nobody makes them."""
+        """Return the share of all steps that are saved; failed runs count, since their steps will not be trained."""
         steps = sum(run.steps for run in self.ledger.runs)
         saved = sum(
             run.steps if self.ledger.failure(run) or is_trained(run) else min(run.steps, saved_steps(run))
