@@ -189,17 +189,17 @@ def decompose(
 
 
 def _rows(representation: Representation, n_samples: int | None, seed: int) -> np.ndarray:
-    available = representation.n_samples
-    if available < 2:
-        raise InputError(
-            problem="a decomposition requires at least 2 samples", got=available, remedy="encode more"
-        )
     if not isinstance(representation, Representation):
         raise InputError(
             "representation",
             "be a Representation",
             got=type(representation).__name__,
             remedy="encode a model with polariscope.encode(model, data)",
+        )
+    available = representation.n_samples
+    if available < 2:
+        raise InputError(
+            problem="a decomposition requires at least 2 samples", got=available, remedy="encode more"
         )
     if n_samples is not None and n_samples < 2:
         raise InputError("n_samples", "be at least 2, or None for all", got=n_samples)

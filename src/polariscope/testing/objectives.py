@@ -267,10 +267,10 @@ class ObjectiveContract(AbstractContract):
     def test_the_gradient_reaches_every_network_that_is_trained(self, case: Case) -> None:
         terms = case.terms()
         for name in {"encoder", "decoder"} & case.parts.keys():
-            gradients = torch.autograd.grad(
+            all_gradients = torch.autograd.grad(
                 total(terms), case.parts[name], retain_graph=True, allow_unused=True
             )
-            gradients = [gradient for gradient in gradients if gradient is not None]
+            gradients = [gradient for gradient in all_gradients if gradient is not None]
             assert all(torch.isfinite(gradient).all() for gradient in gradients)
             assert any((gradient != 0).any() for gradient in gradients), name
         companion_weights = (
@@ -279,8 +279,8 @@ class ObjectiveContract(AbstractContract):
         for name, term in terms.items():
             if term.weight and term.trains == "model":
                 trained = [*case.model.parameters(), *companion_weights]
-                gradients = torch.autograd.grad(term.per_batch, trained, retain_graph=True, allow_unused=True)
-                assert any(gradient is not None for gradient in gradients), (
+                of_term = torch.autograd.grad(term.per_batch, trained, retain_graph=True, allow_unused=True)
+                assert any(gradient is not None for gradient in of_term), (
                     f"{name} has a weight and trains nothing"
                 )
 
