@@ -354,9 +354,9 @@ def test_a_table_is_standardised_or_scaled_before_it_is_sized(tmp_path: Path) ->
 
 def test_a_folder_of_other_data_or_settings_is_refused(sized: Any) -> None:
     folder, _, _ = sized
-    with pytest.raises(InputError, match="holds models of other data or other settings"):
+    with pytest.raises(InputError, match="contains models of other data or other settings"):
         ps.size(rows(n_active=3), out=folder, **LINEAR)
-    with pytest.raises(InputError, match="holds models of other data or other settings"):
+    with pytest.raises(InputError, match="contains models of other data or other settings"):
         ps.size(rows(), out=folder, **{**LINEAR, "learning_rate": 0.02})
 
 
