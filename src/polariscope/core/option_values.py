@@ -163,7 +163,7 @@ def kinds_of(annotation: Any) -> tuple[Any, ...]:
 
 
 def is_switch(annotation: Any) -> bool:
-    """Return True if an option is on or off, so that its flag requires no value.
+    """Return True if an option is on or off, so its flag requires no value.
 
     :param annotation: the annotation of an option.
 

@@ -13,7 +13,7 @@ from polariscope.sizing.trial import Cause, Trial
 
 
 def schedule(step_limit: int, first: int = SETTINGS.first_verdict) -> list[int]:
-    """Return the steps at which a verdict is sought: multiples of 50, so that posterior variances are logged there.
+    """Return the steps at which a verdict is sought: multiples of 50, at which posterior variances are logged.
 
     >>> schedule(1800)
     [900, 1100, 1400, 1750, 1800]

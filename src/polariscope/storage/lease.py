@@ -164,7 +164,7 @@ class Lease:
         self.release()
 
     def _send_heartbeats(self) -> None:
-        # Several heartbeats within the lease time, so that one delayed by a slow disk does not matter.
+        # Several heartbeats within the lease time, so one that a slow disk delays does not matter.
         while not self._stop.wait(self.owner.seconds / 6):
             self.touch()
 

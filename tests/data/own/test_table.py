@@ -198,7 +198,7 @@ def test_parquet_with_text_or_missing_values_is_refused_by_name(tmp_path):
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     pyarrow.parquet.write_table(pyarrow.table({"a": [1.0]}), tmp_path / "table.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"needs pyarrow.*pip install 'polariscope\[parquet\]'"):
+    with pytest.raises(InputError, match=r"requires pyarrow.*pip install 'polariscope\[parquet\]'"):
         TableDataset(str(tmp_path / "table.parquet"))
 
 
