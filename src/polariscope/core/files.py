@@ -38,12 +38,13 @@ class WriteError(PolariscopeError, OSError):
     def of(cls, path: Path, error: OSError) -> WriteError:
         """Return the error for a path, with the system's reason."""
         reason = os.strerror(error.errno) if error.errno else str(error)
-        made = cls(
+        write_error = cls(
             f"{path} could not be written: {reason}. No partial file was left; free some space or choose another "
             "folder, then run the same command again."
         )
-        made.errno = error.errno  # a folder of files names itself, not the file inside
-        return made
+        # The number is kept, so a folder that is being written can replace the path of a file inside it by its own.
+        write_error.errno = error.errno
+        return write_error
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -172,7 +172,7 @@ def _read_record(kind: Any, value: Any, where: str) -> Any:
     try:
         return kind(**_shaped(hints, fields, where))
     except InputError as error:  # the record checks its own values
-        raise _MisfitError(where, f"be one that can be made ({str(error).rstrip('.')})") from None
+        raise _MisfitError(where, f"be valid ({str(error).rstrip('.')})") from None
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:

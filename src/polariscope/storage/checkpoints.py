@@ -47,7 +47,7 @@ class Checkpoint:
     """Weights of the model."""
     state: Mapping[str, Tensor]
     """State of optimisers, companion and generators."""
-    words: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     """Parts of the state that are not tensors."""
     mark: Mark
     """End of the log at this step."""

@@ -103,10 +103,10 @@ class Lease:
             number = 1 + (0 if before is None else _number(before))
             owner = Owner.here(seconds)
             try:
-                made = _make(folder, number, owner)
+                is_claimed = _make(folder, number, owner)
             except FileNotFoundError:  # the process that got the number removed this draft
-                made = False
-            if not made:
+                is_claimed = False
+            if not is_claimed:
                 if lock is not None:
                     lock.release()
                 return None

@@ -22,7 +22,7 @@ def bound(
     more and fewer, because models trained from scratch can differ, and the latents that partially active ones add up
     to. The forecast of the wide model, which was trained from scratch, is included as well. If the wide model has
     converged and the models on both sides are decided, only the latents that can still become active are added; the
-    rest has been measured. If the wide model overfits, the interval begins at its prediction before that.
+    rest has been measured. If the wide model overfits, the interval begins at its prediction at the lowest held-out loss.
     """
     low, high, is_sure = _bounded([trial for trial in trials if trial.role != "wide"], answer, wide, goal)
     is_sure = is_sure and wide.has_settled
@@ -45,8 +45,9 @@ def _bounded(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -
     """Return the interval that narrow models give, and True if both of its ends are the answer.
 
     An undecided model up to the answer gives a lower bound: the latents that it, or the wide model, keeps in the worst
-    case. An undecided model above the answer could still fit, so the upper end lies beyond it: at the widest such model
-    if the wide model is sound, otherwise at the cap.
+    case. An undecided model above the answer could still fit, so the interval extends to the last number before a
+    model with too many latents; without such a model, to the widest undecided one if the wide model is sound, and
+    otherwise to the cap.
     """
     undecided = [
         trial
