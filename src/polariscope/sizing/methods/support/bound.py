@@ -22,7 +22,8 @@ def bound(
     more and fewer, because models trained from scratch can differ, and the latents that partially active ones add up
     to. The forecast of the wide model, which was trained from scratch, is included as well. If the wide model has
     converged and the models on both sides are decided, only the latents that can still become active are added; the
-    rest has been measured. If the wide model overfits, the interval begins at its prediction at the lowest held-out loss.
+    rest has been measured. If the wide model overfits, the interval begins at its prediction at the lowest held-out
+    loss.
     """
     low, high, is_sure = _bounded([trial for trial in trials if trial.role != "wide"], answer, wide, goal)
     is_sure = is_sure and wide.has_settled
