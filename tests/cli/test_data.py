@@ -164,7 +164,7 @@ def bad_files() -> None:
         ("missing.csv", "column 'b' lacks 1 value, first in row 1"),
         ("odd.xlsx", "no dataset reads odd.xlsx"),
         ("broken.npz", "broken.npz must be an npz file of plain arrays"),
-        ("objects.npz", "no object arrays"),
+        ("objects.npz", "without object arrays"),
         ("nan.npz", "nan.npz lacks 1 of 1 values"),
         ("mixed.npz", "a row for each of the 3 samples"),
         ("empty", "be a folder with files ending in"),

@@ -78,7 +78,7 @@ def test_a_damaged_file_is_refused_by_the_training_and_leaves_nothing(
 def test_what_unpacks_to_too_much_is_allowed_by_a_flag(call, mnist: Path) -> None:
     refused = call("data info mnist:mnist --max-unpacked 0.0000001")
     assert refused.code == 2
-    assert "allow more with --max-unpacked (gigabytes" in refused.err
+    assert "raise the limit with --max-unpacked (in gigabytes" in refused.err
     assert call("data info mnist:mnist --max-unpacked 1").code == 0
 
 

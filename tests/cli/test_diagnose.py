@@ -182,7 +182,7 @@ def test_a_run_of_another_format_says_what_to_do(call, trained, elsewhere):
     for words in ("diagnose run", "score run", "report run", "show run", "compare run"):
         failed = call(words)
         assert failed.code == 1
-        assert "in format 1, and this version reads format 2 only. Train it again" in failed.err
+        assert "in format 1, and this version reads only format 2. Train it again" in failed.err
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -119,7 +119,7 @@ def test_a_seed_without_a_part_is_the_seed_of_the_training():
 def test_a_flag_of_two_parts_must_name_its_part():
     parts = [PRIOR, DATA]
     with pytest.raises(
-        InputError, match="--scale belongs to more than one part; say --prior-scale or --data-scale"
+        InputError, match="--scale belongs to more than one part; use --prior-scale or --data-scale"
     ):
         assign_flags({"--scale": "1"}, parts, list)
     assert assign_flags({"--prior-scale": "1"}, parts, list)["prior"] == {"scale": 1.0}

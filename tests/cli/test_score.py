@@ -131,7 +131,7 @@ def test_a_changed_score_is_named_not_shown_and_scored_again(call, trained, else
     checked = call("check run")
     assert checked.code == 1
     assert f"damaged: {file.relative_to(elsewhere)}" in checked.out
-    assert "polariscope score run with the same settings makes it again" in checked.out
+    assert "run polariscope score run with the same settings to compute it again" in checked.out
     assert call("score run --samples 300 --metrics tc").code == 0
     assert contents(run, "scores")[0]["scores"]["tc"]["value"] == value
 

@@ -233,7 +233,7 @@ def test_a_method_without_an_answer_is_listed_as_such(call, asked, monkeypatch):
             "no dimension estimator named 'mel'.*Did you mean 'mle'",
         ),
         ("size gaussian --treshold 2", "no option --treshold; did you mean --threshold"),
-        ("size gaussian --objective ae", "needs posterior variances"),
+        ("size gaussian --objective ae", "requires posterior variances"),
         ("size gaussian --objective bta", "Did you mean 'beta'"),
         ("size gaussian --batch-size 0 --steps 400", "--batch-size must be at least 1"),
         ("size arrays:missing.npz", "missing.npz"),
@@ -510,8 +510,8 @@ def test_the_flags_of_curves_reach_them(call, monkeypatch):
         ("", "--latents must be given"),
         ("--latents 2 --starts 3", "no option --starts here: it belongs to 'polariscope size-table'"),
         ("--latents 2 --part tset", "--part must be one of all, train, validation, test"),
-        ("--latents 2 --steps 500 --epochs 2", "--steps and --epochs both say how long"),
-        ("--latents 2 --method id --n-init 3", "--n-init means nothing to the methods id"),
+        ("--latents 2 --steps 500 --epochs 2", "--steps and --epochs cannot be combined"),
+        ("--latents 2 --method id --n-init 3", "--n-init is not used by the methods id"),
     ],
 )
 def test_wrong_curves_are_refused_in_words_and_write_nothing(call, elsewhere, words, message):

@@ -131,7 +131,7 @@ def test_images_are_trained_with_a_convolutional_net(call):
         ("train gaussian --device gpu", "--device must be auto"),
         ("train gaussian --threads 0", "--threads must be at least 1, got 0"),
         ("train gaussian extra", "unexpected extra argument"),
-        ("train gaussian --net fc --width 5", "say --net-width or --data-width"),
+        ("train gaussian --net fc --width 5", "use --net-width or --data-width"),
         ("train sprites --image-size 15 --net conv", "at least 16 × 16 pixels, got 15 × 15"),
         ("train arrays:missing.npz", "missing.npz"),
         ("train images:missing", "missing"),

@@ -68,7 +68,10 @@ def test_every_kind_gives_back_what_was_put_in(tmp_path: Path, name: str) -> Non
     }
     with archive.open("folder/b.bin") as stream:
         assert [stream.read(3), stream.read(10**6)] == [b"\0\1\2", CONTENTS["folder/b.bin"][3:]]
-    with pytest.raises(InputError, match=r"must hold 'c', got a.txt, folder/b.bin, empty"), archive.open("c"):
+    with (
+        pytest.raises(InputError, match=r"must contain 'c', got a.txt, folder/b.bin, empty"),
+        archive.open("c"),
+    ):
         pass
     assert [entry.name for entry, _ in archive.walk(lambda entry: entry.size == 5)] == ["a.txt"]
 
@@ -80,7 +83,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", "C:/x", "\\\\host\\x", "a\\..\\b"])
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
-    words = "would lie outside of the archive"
+    words = "would be outside the archive"
     refused(write_zip(tmp_path / "x.zip", {name: b"1"}), words)
     refused(write_tar(tmp_path / "x.tar.gz", {name: b"1"}), words)
 
@@ -89,7 +92,7 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> Non
 def test_links_and_devices_in_a_tar_are_refused(tmp_path: Path, kind: bytes) -> None:
     info = tarfile.TarInfo("x")
     info.type, info.linkname = kind, "/etc/passwd"
-    refused(write_tar(tmp_path / "x.tar", {}, info), "'x' is a link, a device or no plain file")
+    refused(write_tar(tmp_path / "x.tar", {}, info), "'x' is not a regular file")
 
 
 def test_links_in_a_zip_are_refused(tmp_path: Path) -> None:
@@ -121,7 +124,7 @@ def test_an_encrypted_entry_and_a_strange_method_are_refused(tmp_path: Path) -> 
     whole[where + 8] |= 1
     path.write_bytes(whole)
     refused(path, "'a' is encrypted")
-    refused(write_zip(tmp_path / "y.zip", {"a": b"1"}, zipfile.ZIP_LZMA), r"packed by a method \(14\)")
+    refused(write_zip(tmp_path / "y.zip", {"a": b"1"}, zipfile.ZIP_LZMA), r"uses a compression method \(14\)")
 
 
 def declare(path: Path, size: int) -> None:
@@ -137,7 +140,7 @@ def declare(path: Path, size: int) -> None:
 def test_an_entry_that_lies_about_its_size_is_refused(tmp_path: Path, method: int, size: int) -> None:
     path = write_zip(tmp_path / "x.zip", {"a": bytes(1000)}, method)
     declare(path, size)
-    refused(path, "damaged or not what it says")
+    refused(path, "is damaged: ")
 
 
 def test_a_bomb_that_declares_little_gives_no_more_than_that(tmp_path: Path) -> None:
@@ -184,7 +187,9 @@ def test_more_than_the_limit_is_refused_with_the_option_that_allows_it(tmp_path:
     contents = {"a": bytes(6000), "b": bytes(6000)}
     path = write_zip(tmp_path / name, contents) if name == "x.zip" else write_tar(tmp_path / name, contents)
     refused(
-        path, r"may unpack to 1e-05 GB .*allow more with max_unpacked \(gigabytes; without", max_unpacked=1e-5
+        path,
+        r"the limit of 1e-05 GB.*raise the limit with max_unpacked \(in gigabytes; default",
+        max_unpacked=1e-5,
     )
     assert all_of(path, max_unpacked=1e-3) == contents
 
@@ -207,7 +212,7 @@ def test_a_gzip_bomb_stops_at_the_limit(tmp_path: Path) -> None:
             while stream.read(1000):
                 pass
 
-    with pytest.raises(InputError, match="would unpack to more than that"):
+    with pytest.raises(InputError, match="would unpack to more than the limit of"):
         read_all()
 
 
@@ -276,10 +281,10 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     record = np.zeros(2, dtype=[("a", "i4"), ("b", "O")])
     np.savez(tmp_path / "record.npz", X=record)
     for name in ("x.npz", "x.npy", "record.npz"):
-        with pytest.raises(InputError, match="holds Python objects"):
+        with pytest.raises(InputError, match="contains Python objects"):
             read_arrays(tmp_path / name)
     (tmp_path / "p.npy").write_bytes(pickle.dumps([1]))
-    with pytest.raises(InputError, match="has no header of an array"):
+    with pytest.raises(InputError, match="does not have the header of an array"):
         read_arrays(tmp_path / "p.npy")
 
 
@@ -297,7 +302,7 @@ def test_an_array_that_declares_more_than_its_entry_holds_is_refused(tmp_path: P
     with pytest.raises(InputError, match="declares an array of 800,000,000,000 bytes in an entry of"):
         read_arrays(tmp_path / "x.npz")
     write_zip(tmp_path / "x.npz", {"X.npy": b"no array"})
-    with pytest.raises(InputError, match="has no header of an array"):
+    with pytest.raises(InputError, match="does not have the header of an array"):
         read_arrays(tmp_path / "x.npz")
 
 
@@ -311,5 +316,5 @@ def test_stored_arrays_are_mapped_and_compressed_ones_are_not(tmp_path: Path) ->
     assert map_stored_array(tmp_path / "x.npz", "order") is None  # Fortran's order
     assert map_stored_array(tmp_path / "y.npz", "X") is None
     np.savez(tmp_path / "z.npz", X=np.array([Trap()], dtype=object))
-    with pytest.raises(InputError, match="holds Python objects"):
+    with pytest.raises(InputError, match="contains Python objects"):
         map_stored_array(tmp_path / "z.npz", "X")

@@ -88,9 +88,9 @@ def test_parts_are_kept_and_cross_processes() -> None:
 
 
 def test_an_error_without_parts_cannot_be_made() -> None:
-    with pytest.raises(TypeError, match="what must hold"):
+    with pytest.raises(TypeError, match="requires an argument and its rule"):
         InputError("alpha is wrong")  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match="what must hold"):
+    with pytest.raises(TypeError, match="requires an argument and its rule"):
         InputError("alpha", "vary", problem="both")  # type: ignore[call-overload]
 
 

@@ -398,7 +398,7 @@ def test_what_is_no_plain_file_is_refused_and_stays(tmp_path: Path) -> None:
         (pipe, "got the pipe"),
         (link, "got the pipe"),
         (folder, "got the folder"),
-        (circle, "got the link that leads in a circle"),
+        (circle, "got the circular link"),
     ):
         with pytest.raises(PolariscopeError, match=rf"must be a file, {reason}"):
             files.write_text(path, "text")

@@ -61,7 +61,7 @@ def test_a_parquet_file_has_missing_cells_and_integers(
     back = parquet.read_table(tmp_path / "t.parquet").to_pydict()
     assert (back["n"], back["done"], back["beta"]) == ([1, None, None], [True, None, None], ["1", "0.5", "x"])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match="Parquet files need pyarrow, which is not installed"):
+    with pytest.raises(InputError, match="Parquet files require pyarrow, which is not installed"):
         write_frame(frame_of(ROWS), tmp_path / "u.parquet", "parquet")
     with pytest.raises(InputError, match="no format of a table named 'txt'"):
         write_frame(frame_of(ROWS), tmp_path / "t.txt", "txt")

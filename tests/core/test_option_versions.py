@@ -46,7 +46,7 @@ def test_what_an_option_changes_is_stated_in_its_field():
 
 @pytest.mark.parametrize("half", [{"since": "0.3"}, {"absent": 1}])
 def test_version_and_value_of_the_absence_belong_together(half: dict[str, object]):
-    with pytest.raises(TypeError, match="needs both since and absent"):
+    with pytest.raises(TypeError, match="requires both since and absent"):
         option(2, **half)
 
 

@@ -176,7 +176,7 @@ def test_what_is_no_finite_number_is_refused_by_name(name: str, value: Any) -> N
     given = f"1,{value}" if isinstance(value, str) and name == "scales" else value
     given = (1.0, value) if name == "scales" and not isinstance(value, str) else given
     with pytest.raises(
-        InputError, match=rf"{name} must (be|hold) finite.*, got .*(nan|inf).* \(thing 'unbounded'\)"
+        InputError, match=rf"{name} must (be|contain) finite.*, got .*(nan|inf).* \(thing 'unbounded'\)"
     ):
         check_options("thing 'unbounded'", Unbounded, {name: given})
 
@@ -215,7 +215,7 @@ def test_an_object_is_looked_at_when_it_is_made() -> None:
 
 
 def test_an_option_without_a_default_must_be_given() -> None:
-    with pytest.raises(InputError, match="thing 'needy' needs path"):
+    with pytest.raises(InputError, match="thing 'needy' requires path"):
         check_options("thing 'needy'", Needy, {"seed": 1})
     assert check_options("thing 'needy'", Needy, {"path": "a"}) == {"path": "a"}
 
@@ -255,7 +255,7 @@ def test_build_takes_a_name_a_mapping_or_a_finished_object() -> None:
 
 
 def test_build_refuses_what_it_cannot_use() -> None:
-    with pytest.raises(InputError, match="needs a 'name', got \\['beta'\\]"):
+    with pytest.raises(InputError, match="requires a 'name' if it is a mapping, got \\['beta'\\]"):
         build(objective, {"beta": 2})
     with pytest.raises(InputError, match="takes no further options, got beta"):
         build(objective, build(objective, "beta"), {"beta": 2})
@@ -347,11 +347,11 @@ def test_options_are_routed_to_the_part_that_has_them():
         "data_seed": ("data", "seed"),
     }
     with pytest.raises(
-        InputError, match=r"^scale belongs to more than one part; say prior_scale or data_scale"
+        InputError, match=r"^scale belongs to more than one part; use prior_scale or data_scale"
     ):
         route(["scale"], parts, KeyError, defers=defers)
     with pytest.raises(
-        InputError, match=r"^seed belongs to more than one part; say training_seed or data_seed"
+        InputError, match=r"^seed belongs to more than one part; use training_seed or data_seed"
     ):
         route(["seed"], parts, KeyError)
     with pytest.raises(KeyError, match="width"):

@@ -118,7 +118,7 @@ def test_packages_without_entry_points_for_a_family_are_not_its_members(
         ("1 / 0", "quarry:slate", "ZeroDivisionError: division by zero"),
         (slate(), "quarry:marble", "AttributeError: module 'quarry' has no attribute 'marble'"),
         (slate(), "nowhere:slate", "ModuleNotFoundError: No module named 'nowhere'"),
-        ("def slate(): ...", "quarry:slate", "its module registers no rock of this name"),
+        ("def slate(): ...", "quarry:slate", "its module does not register a rock of this name"),
         (
             slate() + "\n    other = 1\n",
             "quarry:other",
@@ -151,7 +151,8 @@ def test_a_built_in_wins_over_a_plug_in_of_its_name_which_is_announced_once(
 ) -> None:
     install("quarry", {"granite": "quarry:granite", "slate": "quarry:slate"}, slate())
     with pytest.warns(
-        UserWarning, match=r"rock 'granite' of the package quarry 1\.2 is ignored: there is a built-in one"
+        UserWarning,
+        match=r"rock 'granite' of the package quarry 1\.2 is ignored, because a built-in one has this name",
     ):
         assert list(rocks) == ["granite", "slate"]
     assert list(rocks) == ["granite", "slate"]  # a second warning would be an error
@@ -163,7 +164,9 @@ def test_a_module_that_registers_the_name_of_a_built_in_is_refused_although_it_c
     rocks: Family, install: Package
 ) -> None:
     install("quarry", {"slate": "quarry:slate"}, slate() + slate("granite"))
-    with pytest.raises(PluginError, match="quarry defines a rock 'granite', and there is a built-in one"):
+    with pytest.raises(
+        PluginError, match="quarry defines a rock 'granite', which is the name of a built-in one"
+    ):
         rocks["slate"]
     assert rocks["granite"].__module__ == "rocks.granite"
 
@@ -172,7 +175,7 @@ def test_two_packages_with_one_name_are_both_refused(rocks: Family, install: Pac
     install("quarry", {"slate": "quarry:slate"}, slate())
     install("pit", {"slate": "pit:slate"}, slate())
     with pytest.raises(
-        PluginError, match=r"two rocks named 'slate', of (pit 1\.2 and quarry|quarry 1\.2 and pit) 1\.2"
+        PluginError, match=r"two rocks are named 'slate', in (pit 1\.2 and quarry|quarry 1\.2 and pit) 1\.2"
     ):
         rocks["slate"]
     assert not {"quarry", "pit"} & set(sys.modules)

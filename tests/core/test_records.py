@@ -157,12 +157,12 @@ def test_what_does_not_fit_is_refused_with_its_place(change: dict[str, Any], wor
         ({"matrix": 3}, "matrix must be a list, got 3"),
         ({"matrix": [1, 2]}, "matrix must have 2 axes, got 1"),
         ({"matrix": [[1, 2], [3]]}, "matrix must have rows of equal length"),
-        ({"matrix": [[1, "2"]]}, "matrix must hold numbers, got '2'"),
-        ({"matrix": [[1, True]]}, "matrix must hold numbers, got True"),
+        ({"matrix": [[1, "2"]]}, "matrix must contain numbers, got '2'"),
+        ({"matrix": [[1, True]]}, "matrix must contain numbers, got True"),
         ({"places": [1, 2, 3]}, "places must have as many entries along row as other fields, 2, got 3"),
-        ({"places": [1.5, 2]}, r"places must hold numbers, got 1\.5"),
-        ({"places": [1, None]}, "places must hold numbers, got None"),
-        ({"flags": [[1], [0]]}, "flags must hold truth values, got 1"),
+        ({"places": [1.5, 2]}, r"places must contain numbers, got 1\.5"),
+        ({"places": [1, None]}, "places must contain numbers, got None"),
+        ({"flags": [[1], [0]]}, "flags must contain truth values, got 1"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(change: dict[str, Any], words: str) -> None:

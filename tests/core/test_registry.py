@@ -146,7 +146,9 @@ def test_what_members_share_is_not_opened_as_a_member(stones: Callable[..., Fami
 
 def test_two_members_of_one_name_in_two_files_are_refused(stones: Callable[..., Family]) -> None:
     family = stones(quartz=QUARTZ, rock=QUARTZ)
-    with pytest.raises(InputError, match=r"two stones named 'quartz': in stones\.quartz and stones\.rock"):
+    with pytest.raises(
+        InputError, match=r"two stones are named 'quartz': in stones\.quartz and stones\.rock"
+    ):
         list(family)
 
 
@@ -160,7 +162,7 @@ def test_two_members_of_one_name_in_one_file_are_refused(stones: Callable[..., F
     @stone("jade", hardness=7)
     def jadeite(): "Greener."
     """
-    with pytest.raises(InputError, match="two stones named 'jade'"):
+    with pytest.raises(InputError, match="two stones are named 'jade'"):
         list(stones(jade=twice))
 
 
@@ -177,7 +179,7 @@ def test_functions_of_one_name_are_refused_although_a_type_checker_wraps_them(
     @jaxtyped(typechecker=beartype)
     def {name}(x: int) -> int: return x
     """
-    with pytest.raises(InputError, match="two stones named 'jade'"):
+    with pytest.raises(InputError, match="two stones are named 'jade'"):
         list(stones(one=wrapped.format(name="jade"), two=wrapped.format(name="jade")))
 
 

@@ -88,7 +88,7 @@ def test_flat_data_and_empty_records_are_refused():
 def test_what_is_not_a_picture_is_refused(tmp_path):
     with pytest.raises(InputError, match="must be finite"):
         to_pictures(np.full((1, 1, 2, 2), np.nan))
-    with pytest.raises(InputError, match="flat data have none"):
+    with pytest.raises(InputError, match="tables have no pictures"):
         to_pictures(np.zeros((3, 7)))
     with pytest.raises(InputError, match="frames must have shape"):
         write_gif(tmp_path / "a.gif", np.zeros((2, 3, 7)))

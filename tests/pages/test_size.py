@@ -182,7 +182,7 @@ def test_the_page_begins_with_the_state_and_shows_three_numbers(tmp_path: Path) 
     write_size(tmp_path, size, SETTINGS)
     page = write_size_page(tmp_path).read_text(encoding="utf-8")
     text = re.sub(r"<[^>]+>", "", page)  # words of the glossary are marked up
-    assert "Training has converged. A model puts 11 latents to use" in text
+    assert "Training has converged. A model uses 11 latents" in text
     cards = re.findall(r'<span class="name">([^<]+)</span><span class="figure">([^<]+)</span>', page)
     assert ("latents", "11") in cards
     assert ("in use in the fit", "9") in cards
@@ -264,7 +264,7 @@ def test_many_candidates_show_the_trainings_next_to_the_answer() -> None:
 
 
 def test_columns_in_which_nothing_is_said_are_left_out() -> None:
-    assert size_view(FONDUE, "key")["heading"][-2:] == ("may become", "note")
+    assert size_view(FONDUE, "key")["heading"][-2:] == ("projected", "note")
     assert size_view(ELBOW, "key")["heading"] == ("latents", "reconstruction loss", "steps", "decision")
     assert size_view(UNITS, "key")["path"] is None  # a single point is no curve
 

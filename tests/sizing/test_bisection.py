@@ -180,7 +180,7 @@ def test_several_seeds_give_the_median_and_the_range() -> None:
 
 
 def test_a_trainer_without_seed_is_refused_for_several_seeds() -> None:
-    with pytest.raises(InputError, match=r"encode_with must take a seed"):
+    with pytest.raises(InputError, match=r"encode_with must have an argument seed"):
         fondue(lambda n: polarised(n, active=5), seeds=(0, 1))
 
 
@@ -289,7 +289,7 @@ def test_variances_count_relative_to_the_prior() -> None:
 
 
 def test_a_memo_needs_a_statistic_with_a_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a lambda has none; define it with def"):
+    with pytest.raises(InputError, match="a lambda has no name; define it with def"):
         fondue(lambda n: None, lambda r: 0.0, memo=tmp_path / "memo.json")
 
 

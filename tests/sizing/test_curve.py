@@ -244,7 +244,9 @@ def test_autoencoders_have_curves_without_what_is_sampled_and_the_answer_of_vaes
     assert found.points[1].reconstruction < found.points[0].reconstruction
     assert found.answers[0].value is not None
     assert any("the encoder is deterministic" in note for note in found.notes)
-    assert any("fondue answers for the VAE of the same nets" in note for note in found.notes)
+    assert any(
+        "fondue requires posterior variances, so its answer is for the VAE" in note for note in found.notes
+    )
     assert SearchFolder(tmp_path / "vae").seeds()
 
 
@@ -261,16 +263,16 @@ def test_autoencoders_have_curves_without_what_is_sampled_and_the_answer_of_vaes
         (
             (2, 4),
             {"likelihood": "gaussian"},
-            "n_latents must be at most 3, since γ is learned and 4 features",
+            "n_latents must be at most 3: γ is learned, and with more latents it cannot be estimated from 4 features",
         ),
         ((2,), {"seeds": 0}, "seeds must be an integer from 1, got 0"),
         ((2,), {"steps": 100}, "steps must be at least 400"),
-        ((2,), {"steps": 500, "epochs": 2}, "give one of them"),
+        ((2,), {"steps": 500, "epochs": 2}, "use one of them"),
         ((2,), {"methods": ("fondu",)}, "Did you mean 'fondue'"),
-        ((2,), {"methods": ("probe-elbow",)}, "method 'probe-elbow' is for data with known factors"),
-        ((2,), {"methods": (), "threshold": 2.0}, "threshold means nothing to curves without a method"),
-        ((2,), {"methods": ("id",), "n_init": 3}, "n_init means nothing to the methods id"),
-        ((2,), {"objective": "classifier"}, "needs labels|trains no decoder|factor"),
+        ((2,), {"methods": ("probe-elbow",)}, "method 'probe-elbow' requires data with known factors"),
+        ((2,), {"methods": (), "threshold": 2.0}, "threshold is not used by curves without a method"),
+        ((2,), {"methods": ("id",), "n_init": 3}, "n_init is not used by the methods id"),
+        ((2,), {"objective": "classifier"}, "needs labels|does not train a decoder|factor"),
         ((2,), {"part": "tests"}, "did you mean 'test'"),
         ((2,), {"schedule": "cosine"}, "leave schedule out"),
         ((2,), {"device": "gpu"}, "device must be auto"),

@@ -165,7 +165,7 @@ def test_projections_stay_between_nothing_and_one_per_latent() -> None:
 
 
 def test_too_few_looks_are_refused() -> None:
-    with pytest.raises(InputError, match=r"at least 4 looks in the last 50% of the training, got 2"):
+    with pytest.raises(InputError, match=r"at least 4 measurements in the last 50% of the training, got 2"):
         judge(np.array([50, 100, 150, 200]), np.ones((4, 2)), 1.0)
 
 

@@ -46,7 +46,7 @@ def test_the_published_search_starts_at_the_dimension_of_the_data(
     found = family["fondue-published"](candidates, Goal(epochs=1))
     assert path(found) == tried
     assert found.value == best
-    words = f"Started at {dimension}, the intrinsic dimension of the data (maximum likelihood, k = 20)."
+    words = f"The search started at {dimension}, the intrinsic dimension of the data (maximum likelihood, k = 20)."
     assert found.notes[0] == words
 
 
@@ -60,7 +60,7 @@ def test_the_start_is_at_most_the_cap() -> None:
     found = family["fondue-published"](OnAManifold(6, 2), Goal(epochs=1, cap=3))
     assert path(found) == [3, 1, 2]
     assert (
-        "Started at 3, the intrinsic dimension of the data (maximum likelihood, k = 20) up to the cap."
+        "The search started at 3, the intrinsic dimension of the data (maximum likelihood, k = 20) limited by the cap."
         in (found.notes)
     )
 
@@ -79,9 +79,7 @@ def test_kin_start_there_too_and_binary_searches_have_no_start() -> None:
 
 def test_data_whose_dimension_cannot_be_told_are_refused_before_anything_is_trained() -> None:
     candidates = OnAManifold(4, 19, n_observations=12)
-    with pytest.raises(
-        InputError, match=r"starts at the intrinsic dimension .* say where to start with n_init"
-    ):
+    with pytest.raises(InputError, match=r"starts at the intrinsic dimension .* set the start with n_init"):
         family["fondue-published"](candidates, Goal(epochs=1))
     assert candidates.n_steps == 0
     assert family["fondue-published"](candidates, Goal(epochs=1, n_init=4)).value == 19

@@ -232,36 +232,42 @@ def test_a_damaged_answer_is_named(tmp_path: Path) -> None:
         ({"method": "fondu"}, r"Did you mean 'fondue'"),
         ({"threshold": float("nan")}, "threshold must be a finite number"),
         ({"threshold": -1.0}, "threshold must be positive"),
-        ({"threshold": 600.0, "cap": 64}, "threshold must be below the 64"),
+        ({"threshold": 600.0, "cap": 64}, "threshold must be below 64"),
         ({"seeds": 0}, "seeds must be an integer from 1, got 0"),
         ({"n_init": 40, "cap": 20}, "n_init must be at most cap, got 40 and 20"),
         ({"steps": 100}, "steps must be at least 400, got 100"),
         ({"cap": True}, "cap must be an integer, got True"),
-        ({"steps": 500, "epochs": 2}, "give one of them"),
+        ({"steps": 500, "epochs": 2}, "use one of them"),
         (
             {"dimension": "mle"},
             "dimension is an option of method 'id', and the method is 'fondue'; leave it out",
         ),
-        ({"method": "id", "dimension": {"k": 5}}, r"needs a 'name', got \['k'\]"),
+        (
+            {"method": "id", "dimension": {"k": 5}},
+            r"dimension requires a 'name' if it is a mapping, got \['k'\]",
+        ),
         ({"method": "id", "dimension": {"name": "mle", "kk": 5}}, "Did you mean 'k'"),
         ({"target": "gamma"}, "target must be 'latents' or 'beta'"),
-        ({"target": "beta"}, "target='beta' needs n_latents"),
-        ({"n_latents": 5}, "n_latents is what is sought"),
-        ({"target": "beta", "n_latents": 3, "beta": 2.0}, "beta is what is sought"),
+        ({"target": "beta"}, "target='beta' requires n_latents"),
+        ({"n_latents": 5}, "n_latents is the result of the search"),
+        ({"target": "beta", "n_latents": 3, "beta": 2.0}, "beta is the result of the search"),
         (
             {"objective": "ae"},
-            "deterministic encoder does not have; .* a method without: elbow, id, linear, probe-elbow",
+            "deterministic encoder does not have; .* a method that does not: elbow, id, linear, probe-elbow",
         ),
-        ({"method": "ard", "objective": "ae"}, "method 'ard' needs posterior variances"),
-        ({"prior": "student-t"}, r"against the prior N\(0, I\)"),
+        ({"method": "ard", "objective": "ae"}, "method 'ard' requires posterior variances"),
+        ({"prior": "student-t"}, r"with the prior N\(0, I\)"),
         ({"methd": 3}, "no option named 'methd'"),
-        ({"schedule": "cosine"}, "has to know the end beforehand; leave schedule out"),
-        ({"method": "id", "threshold": 2.0}, "threshold means nothing to method 'id'; leave it out"),
-        ({"method": "id", "steps": 500}, "steps means nothing to method 'id'"),
-        ({"method": "elbow", "n_init": 4}, "n_init means nothing to method 'elbow'"),
-        ({"epochs": 2}, "epochs means nothing to method 'fondue'"),
-        ({"target": "beta", "n_latents": 3, "cap": 20}, "cap means nothing to target 'beta'"),
-        ({"method": "elbow", "cap": 5}, "cap must be at least 6 for an elbow, which needs 5 widths, got 5"),
+        ({"schedule": "cosine"}, "requires the number of steps in advance; leave schedule out"),
+        ({"method": "id", "threshold": 2.0}, "threshold is not used by method 'id'; leave it out"),
+        ({"method": "id", "steps": 500}, "steps is not used by method 'id'"),
+        ({"method": "elbow", "n_init": 4}, "n_init is not used by method 'elbow'"),
+        ({"epochs": 2}, "epochs is not used by method 'fondue'"),
+        ({"target": "beta", "n_latents": 3, "cap": 20}, "cap is not used by target 'beta'"),
+        (
+            {"method": "elbow", "cap": 5},
+            "cap must be at least 6 for an elbow, which requires 5 widths, got 5",
+        ),
         ({"method": "id", "device": "gpu"}, "device must be auto, or one of cpu, cuda, mps"),
     ],
 )
@@ -276,7 +282,7 @@ def test_impossible_calls_are_refused_before_anything_is_trained(
 
 def test_models_without_a_decoder_are_refused() -> None:
     labelled = ps.from_arrays(rows(), np.arange(600) % 3)
-    with pytest.raises(InputError, match="objective 'classifier' trains no decoder"):
+    with pytest.raises(InputError, match="objective 'classifier' does not train a decoder"):
         ps.size(labelled, "elbow", objective="classifier")
 
 
@@ -330,7 +336,7 @@ def test_units_in_which_networks_diverge_are_refused(data: np.ndarray) -> None:
     ):
         ps.size(data, keep_units=True)
     with pytest.raises(
-        InputError, match="leave keep_units out, or bring each column to mean 0 and deviation 1"
+        InputError, match="leave keep_units out, or rescale each column to mean 0 and standard deviation 1"
     ):
         ps.compare_sizes(data, ["id", "fondue"], keep_units=True)
     assert ps.size(data, "id").value in (2, 3, 4, 5)  # where nothing is trained, units do not matter
@@ -348,9 +354,9 @@ def test_a_table_is_standardised_or_scaled_before_it_is_sized(tmp_path: Path) ->
 
 def test_a_folder_of_other_data_or_settings_is_refused(sized: Any) -> None:
     folder, _, _ = sized
-    with pytest.raises(InputError, match="holds models of other data or other settings"):
+    with pytest.raises(InputError, match="contains models of other data or other settings"):
         ps.size(rows(n_active=3), out=folder, **LINEAR)
-    with pytest.raises(InputError, match="holds models of other data or other settings"):
+    with pytest.raises(InputError, match="contains models of other data or other settings"):
         ps.size(rows(), out=folder, **{**LINEAR, "learning_rate": 0.02})
 
 
@@ -385,7 +391,7 @@ def test_values_of_the_wrong_type_are_refused_in_words(forks: Forks) -> None:
         "k must be an integer number of neighbours, got 'automatic'.",
         "option learning_rate of the search must be a number, above 0, or none, got 'a'.",
         "learning_rate must be positive, got -1.0 (the search).",
-        "method must be one name, got ['id']; compare_sizes asks several.",
+        "method must be one name, got ['id']; compare_sizes runs several.",
         "3",
     ]
 
@@ -438,7 +444,7 @@ def test_an_option_of_a_new_method_needs_no_other_edit(capsys: pytest.CaptureFix
         InputError, match="guess_number is an option of method 'guess', and the method is 'id'"
     ):
         ps.size(rows(), "id", guess_number=4)
-    with pytest.raises(InputError, match="steps means nothing to method 'guess'"):
+    with pytest.raises(InputError, match="steps is not used by method 'guess'"):
         ps.size(rows(), "guess", steps=500)
     both = ps.compare_sizes(rows(), ["guess", "id"], guess_number=5, dimension="mle")
     assert both[0].value == 5
@@ -557,17 +563,17 @@ def test_the_answer_says_what_it_means_and_what_it_depends_on() -> None:
     trials = (Trial(3, 0, 0.4, "fits", 900), Trial(4, 0, 1.2, "undecided", 2500))
     size = Size(3, (3, 4), "fondue", threshold=1.0, per_seed=(3,), trials=trials)
     for part in (
-        "puts 3 latents to use; of 4 about one",
+        "uses 3 latents; with 4, about one",
         "up to 2,500 steps",
         "threshold (1)",
-        "1 was tried",
-        "1 of 2 models is not decided",
+        "1 seed tried",
+        "1 of 2 models is undecided",
     ):
         assert part in size.in_words
         assert part in str(size)
     forecast = dataclasses.replace(size, trials=(Trial(16, 0, 9.2, "too many", 500),))  # out of time
     assert forecast.in_words.startswith(
-        "A model puts 3 latents to use, by what wider ones show (none of this size was trained); 4 were not tried"
+        "A model uses 3 latents, judging by wider models (none of this size was trained); 4 were not tried"
     )
     assert Size(2.0, (1, 3), "fondue", target="beta", threshold=1.0).in_words == ""
     assert Size(7, (6, 8), "id", statistic="dimension").in_words == ""

@@ -107,7 +107,7 @@ def test_a_whole_file_under_another_name_is_not_taken_for_what_it_says(tmp_path:
     (file,) = tmp_path.glob("*.json")
     file.rename(kept.file(other(step=50)))
     assert list(kept) == []
-    assert "about something else than its name says" in next(iter(kept.damaged().values()))
+    assert "its content does not match its name" in next(iter(kept.damaged().values()))
     assert kept.read(other(step=50)) is None
 
 
@@ -144,7 +144,7 @@ def test_documents_of_other_kinds_and_formats_are_refused_in_words(tmp_path: Pat
     file = tmp_path / "size.json"
     write_document(file, "size", {"value": 5})
     assert read_document(file, "size").content == {"value": 5}
-    with pytest.raises(DamagedError, match="should hold a recipe, but holds a size"):
+    with pytest.raises(DamagedError, match="should contain a recipe, but contains a size"):
         read_document(file, "recipe")
     file.write_text(file.read_text().replace('"format": 2', '"format": 3'))
     with pytest.raises(FormatError, match=r"has format 3, .* install a newer polariscope"):
@@ -166,7 +166,7 @@ def test_a_file_is_parsed_once_until_it_changes(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(module, "_artefact", lambda path: (parsed.append(path.name), parse(path))[1])
     for _ in range(4):
         assert len(list(artefacts)) == 3
-        assert artefacts.by_asking()
+        assert artefacts.by_last_use()
         assert not artefacts.damaged()
     assert sorted(parsed) == sorted(artefacts.file(key).name for key in keys)
     artefacts.file(keys[0]).write_text("{}")

@@ -65,7 +65,7 @@ def test_a_first_checkpoint_that_cannot_be_written_leaves_a_folder_that_can_be_u
     failed = train_with_limit(forks, run, 10_000)
     assert failed.returncode == 1
     assert "could not be written: File too large" in failed.stderr
-    assert "give the same command again" in failed.stderr
+    assert "run the same command again" in failed.stderr
     assert not run.exists()
     assert train_with_limit(forks, run, 0).returncode == 0
     assert same_results(run, whole)
@@ -177,7 +177,7 @@ def test_files_of_two_checkpoints_are_not_taken_for_one(copy: Path) -> None:
 def test_a_run_of_format_1_is_refused_with_what_to_do(copy: Path) -> None:
     file = copy / "settings.json"
     file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
-    words = r"written by polariscope .* in format 1, and this version reads format 2 only\. Train it again"
+    words = r"written by polariscope .* in format 1, and this version reads only format 2\. Train it again"
     with pytest.raises(PolariscopeError, match=words):
         read_settings(copy)
     with pytest.raises(PolariscopeError, match=words):
@@ -249,7 +249,7 @@ def test_what_was_mended_is_no_damage(copy: Path) -> None:
 def test_a_run_of_another_format_is_not_inspected_but_refused(copy: Path) -> None:
     file = copy / "settings.json"
     file.write_text(file.read_text().replace('"format": 2', '"format": 1'))
-    with pytest.raises(PolariscopeError, match="in format 1, and this version reads format 2 only"):
+    with pytest.raises(PolariscopeError, match="in format 1, and this version reads only format 2"):
         inspect_folder(copy)
 
 

@@ -67,7 +67,7 @@ WRITES: dict[str, Callable[[RunFolder, Model], object]] = {
     "times": lambda run, model: run.keep_seconds({"train": 1.0}),
     "a record": lambda run, model: run.artefacts.keep(KEY, {"a": 1}),
     "arrays": lambda run, model: run.artefacts.keep_arrays(CODES, {"mean": np.zeros(3)}, {}),
-    "what was asked for": lambda run, model: run.artefacts.ask(Path("regime-0")),
+    "what was asked for": lambda run, model: run.artefacts.touch(Path("regime-0")),
 }
 
 

@@ -97,5 +97,5 @@ def test_a_changed_line_is_refused_and_the_file_set_aside(
 def test_a_file_that_does_not_say_what_it_is_about_is_damaged(tmp_path: Path) -> None:
     file = tmp_path / "course-codes-000000000000.jsonl"
     file.write_text("{}\n")
-    with pytest.raises(DamagedError, match="does not say what it is about"):
+    with pytest.raises(DamagedError, match="its key is missing"):
         verify_journal(file)

@@ -72,7 +72,7 @@ def test_lines_that_do_not_follow_each_other_are_noticed(log: Log, change: str) 
     elif change == "doubled":
         lines.insert(3, lines[3])
     log.path.write_text("".join(lines))
-    with pytest.raises(DamagedError, match="does not match its hash or does not follow the one before"):
+    with pytest.raises(DamagedError, match="does not match its hash or the previous line"):
         again(log, "elsewhere" if change == "other origin" else "origin").read()
 
 

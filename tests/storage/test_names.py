@@ -24,7 +24,5 @@ def test_a_run_of_a_study_has_the_name_of_its_link(tmp_path: Path) -> None:
 def test_a_file_of_codes_is_not_taken_for_a_run_to_be_trained(tmp_path: Path) -> None:
     file = tmp_path / "codes.npz"
     file.write_bytes(b"")
-    with pytest.raises(
-        InputError, match=r"codes\.npz is a file, not the folder of a run; for files of codes there"
-    ):
+    with pytest.raises(InputError, match=r"codes\.npz is a file, not a run folder; for files of codes use"):
         ps.open_run(file)

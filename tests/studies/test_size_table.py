@@ -278,9 +278,9 @@ def test_all_published_searches_are_asked_by_default() -> None:
         ({"strengths": {"beta": (2, 2)}}, "strengths must have one or more values"),
         ({"strengths": {"beta": (1,), "gamma": (2,)}}, "strengths must have one option"),
         ({"strengths": {"beta": (2,)}}, "no option named 'beta'|belongs to|beta"),
-        ({"methods": ("ib",), "threshold": 2.0}, "threshold means nothing to the methods ib"),
-        ({"objective": "ae"}, "needs posterior variances"),
-        ({"steps": 500, "epochs": 2}, "give one of them"),
+        ({"methods": ("ib",), "threshold": 2.0}, "threshold is not used by the methods ib"),
+        ({"objective": "ae"}, "requires posterior variances"),
+        ({"steps": 500, "epochs": 2}, "use one of them"),
     ],
 )
 def test_impossible_tables_are_refused_before_anything_is_trained(

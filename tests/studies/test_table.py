@@ -369,7 +369,7 @@ def test_a_wrong_query_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InputError, match=r"the query failed: .*migg"):
         handmade().sql("select migg from runs")
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(InputError, match=r"needs duckdb, .*pip install 'polariscope\[duckdb\]'"):
+    with pytest.raises(InputError, match=r"requires duckdb, .*pip install 'polariscope\[duckdb\]'"):
         handmade().sql("select 1")
 
 

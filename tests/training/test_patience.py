@@ -277,7 +277,7 @@ def test_it_is_refused_without_a_held_out_loss() -> None:
     sprites = ps.load_dataset("sprites", image_size=16)
     with pytest.raises(InputError, match="game with an adversary"):
         ps.train(sprites, "weak-gan", patience=3, steps=10)
-    with pytest.raises(InputError, match="would stop it before"):
+    with pytest.raises(InputError, match="would stop it earlier"):
         ps.size(small(), patience=3)
 
 

@@ -108,7 +108,7 @@ def test_a_finished_run_is_loaded_not_repeated_and_a_longer_one_continued(tmp_pa
     longer = train(data, net="mlp", steps=30, out=tmp_path / "run", progress=listen)
     assert seen == list(range(1, 31))
     assert longer.digest == train(data, net="mlp", steps=30).digest
-    with pytest.raises(InputError, match="already has 30 steps, more than the 10 asked for"):
+    with pytest.raises(InputError, match="already has 30 steps, more than the 10 requested"):
         train(data, net="mlp", steps=10, out=tmp_path / "run")
 
 
@@ -168,7 +168,9 @@ def test_a_run_is_held_by_one_process_at_a_time(tmp_path):
 
 def test_a_folder_of_other_things_is_not_written_into(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(InputError, match=r"holds 'thesis.tex' and no settings.json; choose another folder"):
+    with pytest.raises(
+        InputError, match=r"contains 'thesis.tex' and no settings.json; choose another folder"
+    ):
         train(ps.load_dataset("gaussian", n_samples=300), net="mlp", steps=5, out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -206,7 +208,7 @@ def test_fewer_steps_than_an_unfinished_run_has_are_refused_and_leave_it_resumab
 
     with pytest.raises(KeyboardInterrupt):
         train(data, net="mlp", steps=40, out=tmp_path / "run", progress=interrupt)
-    with pytest.raises(InputError, match="already has 15 steps, more than the 10 asked for"):
+    with pytest.raises(InputError, match="already has 15 steps, more than the 10 requested"):
         train(data, net="mlp", steps=10, out=tmp_path / "run")
     assert (
         train(data, net="mlp", steps=40, out=tmp_path / "run").digest
@@ -219,7 +221,7 @@ def test_a_run_without_its_checkpoints_says_that_it_starts_again(tmp_path, caplo
     train(data, net="mlp", steps=10, log_every=5, validate_every=5, out=tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "checkpoints")
     train(data, net="mlp", steps=15, log_every=5, validate_every=5, out=tmp_path / "run")
-    assert "starts again from the first step" in caplog.text
+    assert "restarts from the first step" in caplog.text
     assert [line["step"] for line in read_log(tmp_path / "run")] == [5, 10, 15]
 
 

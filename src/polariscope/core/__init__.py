@@ -1,1 +1,1 @@
-"""What everything rests on: errors, registry, options, records, files, seeds."""
+"""Foundations of all packages: errors, registry, options, records, files and seeds."""

@@ -1,11 +1,10 @@
-"""The one reader of compressed files and archives: zip (and npz), tar, gzip.
+"""Safe reading of compressed files and archives: zip (and npz), tar, gzip.
 
-Nothing is unpacked before it has been looked at. Of an archive the entries are checked first: their number, their
-names, their kinds and the sizes they declare; of an array its header. While an entry is read, never more than it
-declared comes out of it, and what it holds beyond is damage. Nothing is ever unpickled or run, and no entry is written
-under a name of its own.
+Files are checked before they are unpacked: the number, names, types and declared sizes of the entries of an archive,
+and the header of an array. An entry never yields more bytes than it declares; further bytes count as damage. Nothing is
+ever unpickled or executed, and the name of an entry is never used as the name of a file.
 
-A file may unpack to 4 GB, or to 200 times its own size where that is more. ``max_unpacked``, in gigabytes, replaces
+By default a file can unpack to 4 GB, or to 200 times its size if that is more. ``max_unpacked``, in gigabytes, replaces
 this limit.
 """
 
@@ -29,13 +28,13 @@ from polariscope.core.text import listed
 
 GIGABYTE = 10**9
 LIMIT = 4 * GIGABYTE
-"""Bytes to which any file may unpack."""
+"""Bytes to which any file can unpack."""
 RATIO = 200
-"""Or this many times its size, where that is more."""
+"""Multiple of its size to which a file can unpack, if that is more."""
 MAX_ENTRIES = 1_000_000
-"""Entries that an archive may have; the largest we know, CelebA, has 202,599."""
-LONGEST_HEADER = 2**20
-"""Bytes of a tar header that describes another: a name, times."""
+"""Maximum number of entries of an archive; the largest known one, CelebA, has 202,599."""
+MAX_HEADER = 2**20
+"""Maximum size in bytes of a tar header that describes another one, with a long name or times."""
 BLOCK = 2**20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DESCRIBING = (
@@ -49,12 +48,12 @@ DAMAGE = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile),
     *(EOFError, struct.error, NotImplementedError, UnicodeDecodeError),
 )
-"""What Python raises at files that are not what they seem."""
+"""Exceptions that Python raises for damaged files."""
 
 
 @runtime_checkable
 class Reader(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -64,16 +63,16 @@ class Entry:
     """A file in an archive."""
 
     name: str
-    """Its path, with ``/``."""
+    """Path in the archive, with ``/``."""
     size: int
-    """Bytes that it declares to unpack to."""
+    """Declared size in bytes after unpacking."""
 
 
 def unpacked_limit(path: Path, max_unpacked: float | None = None) -> int:
-    """Bytes to which a file may unpack: 4 GB, or 200 times its size where that is more.
+    """Return the number of bytes to which a file can unpack: 4 GB, or 200 times its size if that is more.
 
     :param path: the file.
-    :param max_unpacked: (default none: as above) gigabytes to allow instead.
+    :param max_unpacked: (default none) another limit, in gigabytes.
     """
     if max_unpacked is None:
         return max(LIMIT, RATIO * path.stat().st_size)
@@ -83,43 +82,43 @@ def unpacked_limit(path: Path, max_unpacked: float | None = None) -> int:
 
 
 class DamagedError(InputError):
-    """A file is not whole, or not what it says."""
+    """Error about a file that is incomplete, or whose content does not match its format."""
 
 
 def damaged(path: Path, reason: object) -> DamagedError:
-    """The error for a file that is not whole or not what it says.
+    """Return the error about a damaged file.
 
     :param path: the file.
-    :param reason: what was noticed.
+    :param reason: evidence of the damage.
     """
     return DamagedError(
-        problem=f"{path} is damaged or not what it says: {str(reason).rstrip('.')}", remedy="get it again"
+        problem=f"{path} is damaged: {str(reason).rstrip('.')}", remedy="download or copy it again"
     )
 
 
 def too_large(path: Path, limit: int, size: int | None = None) -> InputError:
-    """The error for a file that unpacks to more than is allowed.
+    """Return the error about a file that unpacks to more than the limit.
 
     :param path: the file.
-    :param limit: bytes that are allowed.
-    :param size: (default: more than the limit) bytes it would unpack to.
+    :param limit: limit in bytes.
+    :param size: (default: unknown) size after unpacking, in bytes.
     """
-    amount = f"{size / GIGABYTE:.1f} GB" if size else "more than that"
+    amount = f"{size / GIGABYTE:.1f} GB, " if size else ""
     return InputError(
         problem=(
-            f"{path}, of {path.stat().st_size / GIGABYTE:.3g} GB, may unpack to {limit / GIGABYTE:.3g} GB and would "
-            f"unpack to {amount}"
+            f"{path} has {path.stat().st_size / GIGABYTE:.3g} GB and would unpack to {amount}more than the limit "
+            f"of {limit / GIGABYTE:.3g} GB"
         ),
         remedy=(
-            "a file that grows like this may be meant to fill your disk. If you trust it, allow more with ",
+            "it could be an attempt to fill your disk. If you trust it, raise the limit with ",
             Argument("max_unpacked"),
-            f" (gigabytes; without it {LIMIT // GIGABYTE} GB, or {RATIO} times the file where that is more)",
+            f" (in gigabytes; default {LIMIT // GIGABYTE}, or {RATIO} times the size of the file if that is more)",
         ),
     )
 
 
 class _Bounded(io.RawIOBase):
-    """A stream of which at most so many bytes may be read; more is refused by the error that is given."""
+    """A stream with a maximum number of bytes; reading more raises the error made by ``refusal``."""
 
     def __init__(self, stream: Reader, limit: int, refusal: Callable[[], InputError]) -> None:
         self._stream, self._left, self._refusal = stream, limit, refusal
@@ -129,7 +128,7 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
-        # One byte more than is left shows whether there is more.
+        # Requesting one byte more than allowed reveals a stream that is too long.
         got = self._stream.read(min(len(view), self._left + 1))
         if len(got) > self._left:
             raise self._refusal()
@@ -139,18 +138,18 @@ class _Bounded(io.RawIOBase):
 
 
 class _TarInfo(tarfile.TarInfo):
-    """Headers of a tar, of which those that are read into memory whole are not large."""
+    """Headers of a tar file; those that are read into memory as a whole have a maximum size."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _TarInfo:
         info = super().frombuf(buf, encoding, errors)
-        if info.type in _DESCRIBING and info.size > LONGEST_HEADER:
+        if info.type in _DESCRIBING and info.size > MAX_HEADER:
             raise tarfile.ReadError(f"a header of {info.size:,} bytes")
         return info
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether a file is compressed with gzip, by its first bytes.
+    """Return True if a file is compressed with gzip, by its first bytes.
 
     :param path: the file.
     """
@@ -158,7 +157,7 @@ def is_gzip(path: Path) -> bool:
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a file is a zip archive, as npz files are, by its first bytes.
+    """Return True if a file is a zip archive, as npz files are, by its first bytes.
 
     :param path: the file.
     """
@@ -172,12 +171,12 @@ def _begins(path: Path, *marks: bytes) -> bool:
 
 @contextlib.contextmanager
 def open_stream(path: Path, max_unpacked: float | None = None) -> Iterator[io.BufferedReader]:
-    """The bytes of a file, unpacked on the way where it is gzipped; damage and too much are refused while reading.
+    """Open a file as a stream of bytes, unpacking gzip; damage and excessive size raise an error while reading.
 
-    Only who reads to the end knows that the file is whole: there its checksum is.
+    The checksum is at the end, so damage is detected for certain only if the stream is read completely.
 
     :param path: the file.
-    :param max_unpacked: (default none: 4 GB or 200 times the file) gigabytes that may come out.
+    :param max_unpacked: (default none: 4 GB or 200 times the file) maximum size after unpacking, in gigabytes.
     """
     limit = unpacked_limit(path, max_unpacked)
     with translate_errors(path), contextlib.ExitStack() as stack:
@@ -191,7 +190,7 @@ def open_stream(path: Path, max_unpacked: float | None = None) -> Iterator[io.Bu
 
 @contextlib.contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Turn the errors of Python about a damaged file into one that names the file.
+    """Translate Python's exceptions for damaged files into an error that names the file.
 
     :param path: the file.
     """
@@ -202,7 +201,7 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 
 class Archive:
-    """A zip or tar (gzipped or not) whose entries have been checked; see :func:`open_archive`."""
+    """A zip or tar archive (gzipped or not) with checked entries; see :func:`open_archive`."""
 
     def __init__(self, path: Path, max_unpacked: float | None = None) -> None:
         self.path = path
@@ -222,7 +221,7 @@ class Archive:
                 if info.compress_type not in _METHODS:
                     raise damaged(
                         self.path,
-                        f"its entry {name!r} is packed by a method ({info.compress_type}) not used here",
+                        f"its entry {name!r} uses a compression method ({info.compress_type}) that is not supported",
                     )
                 if stat.S_ISLNK(info.external_attr >> 16):
                     raise damaged(self.path, f"its entry {name!r} is a link")
@@ -235,52 +234,53 @@ class Archive:
         for info, _ in self._tar():
             check.name(info.name, info.name)
             if not (info.isdir() or info.type in (tarfile.REGTYPE, tarfile.AREGTYPE)):
-                raise damaged(self.path, f"its entry {info.name!r} is a link, a device or no plain file")
+                raise damaged(self.path, f"its entry {info.name!r} is not a regular file")
             check.size(info.name, info.size)
             if not info.isdir():
                 yield Entry(info.name, info.size)
 
     def _tar(self) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
-        """The headers of a tar, one after the other: a gzipped one can only be read from its beginning."""
+        """Yield the headers of a tar file in order, because a gzipped one can only be read from its beginning."""
         with open_stream(self.path, self.limit / GIGABYTE) as stream:
             with tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarInfo) as file:
                 for info in file:
                     yield info, file
-            while stream.read(BLOCK):  # to the checksum of gzip
+            while stream.read(BLOCK):  # gzip verifies the checksum at the end of the stream
                 pass
 
     def walk(
         self, wanted: Callable[[Entry], bool] | None = None
     ) -> Generator[tuple[Entry, Reader], None, None]:
-        """The files of the archive in its order, each with a stream that gives exactly the bytes it declared.
+        """Yield the files of the archive in order, each with a stream of exactly its declared number of bytes.
 
-        :param wanted: (default all) whether an entry is read.
+        :param wanted: (default all) function that returns True for entries to read.
         """
-        chosen = [entry for entry in self.entries if wanted is None or wanted(entry)]
+        selected = [entry for entry in self.entries if wanted is None or wanted(entry)]
         with translate_errors(self.path):
             if self.is_zip:
                 with zipfile.ZipFile(self.path) as file:
-                    for entry in chosen:
+                    for entry in selected:
                         with file.open(entry.name) as stream:
                             yield entry, _Exact(self.path, entry, cast(Reader, stream))
                 return
-            left = {entry.name: entry for entry in chosen}
+            by_name = {entry.name: entry for entry in selected}
             for info, tar in self._tar():
-                if info.name in left:
+                if info.name in by_name:
                     extracted = tar.extractfile(info)
                     assert extracted is not None
-                    yield left[info.name], _Exact(self.path, left[info.name], cast(Reader, extracted))
+                    entry = by_name[info.name]
+                    yield entry, _Exact(self.path, entry, cast(Reader, extracted))
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[Reader]:
-        """A stream of one entry.
+        """Open one entry as a stream.
 
-        :param name: of the entry.
+        :param name: name of the entry.
         """
         if name not in {entry.name for entry in self.entries}:
             raise InputError(
                 str(self.path),
-                f"hold {name!r}",
+                f"contain {name!r}",
                 got=listed(entry.name for entry in self.entries) or "nothing",
             )
         with contextlib.closing(self.walk(lambda entry: entry.name == name)) as entries:
@@ -290,7 +290,7 @@ class Archive:
 
 
 class _Check:
-    """What must hold of the entries of an archive."""
+    """Checks of the names and sizes of the entries of an archive."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self.path, self.limit = path, limit
@@ -301,7 +301,7 @@ class _Check:
         parts = name.replace("\\", "/").split("/")
         shown = repr(parts[-1] or parts[0])
         if name.startswith(("/", "\\")) or ".." in parts or parts[0].endswith(":") or "\0" in raw:
-            raise damaged(self.path, f"its entry {shown} would lie outside of the archive")
+            raise damaged(self.path, f"its entry {shown} would be outside the archive")
         if name in self.names:
             raise damaged(self.path, f"it has two entries {shown}")
         self.names.add(name)
@@ -317,15 +317,15 @@ class _Check:
 
 
 class _Exact:
-    """A stream that gives the declared number of bytes, neither more nor fewer, and then checks its checksum."""
+    """A stream of exactly the declared number of bytes, whose checksum is verified at the end."""
 
     def __init__(self, path: Path, entry: Entry, stream: Reader) -> None:
         self._path, self._entry, self._stream, self._left = path, entry, stream, entry.size
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes; fewer only at the end.
+        """Return at most ``size`` bytes; fewer only at the end.
 
-        :param size: how many.
+        :param size: maximum number of bytes.
         """
         with translate_errors(self._path):
             parts = []
@@ -335,27 +335,28 @@ class _Exact:
                 if not part:
                     raise damaged(
                         self._path,
-                        f"{self._entry.name!r} declares {self._entry.size:,} bytes and holds fewer",
+                        f"{self._entry.name!r} declares {self._entry.size:,} bytes and contains fewer",
                     )
                 parts.append(part)
                 wanted -= len(part)
                 self._left -= len(part)
+            # Reading beyond the last byte also makes zipfile verify the checksum.
             if self._left == 0 and self._stream.read(1):
                 raise damaged(
-                    self._path, f"{self._entry.name!r} declares {self._entry.size:,} bytes and holds more"
+                    self._path, f"{self._entry.name!r} declares {self._entry.size:,} bytes and contains more"
                 )
             return b"".join(parts)
 
 
 def open_archive(path: Path, max_unpacked: float | None = None) -> Archive:
-    """A zip or tar archive, gzipped or not, whose entries have been checked; nothing is unpacked yet.
+    """Open a zip or tar archive, gzipped or not, and check its entries; nothing is unpacked yet.
 
-    Refused: more than a million entries, names that lead elsewhere, links and devices, encrypted entries, two entries
-    of one name, sizes that add up to more than the limit.
+    An error is raised for more than a million entries, names outside the archive, links and devices, encrypted entries,
+    two entries with the same name, and a total size above the limit.
 
     :param path: the file.
-    :param max_unpacked: (default none: 4 GB or 200 times the file) gigabytes to which it may unpack.
+    :param max_unpacked: (default none: 4 GB or 200 times the file) maximum size after unpacking, in gigabytes.
     """
     if not path.is_file():
-        raise InputError(problem=f"there is no file {path}", remedy="give the path of the archive")
+        raise InputError(problem=f"there is no file {path}", remedy="pass the path of an archive")
     return Archive(path, max_unpacked)

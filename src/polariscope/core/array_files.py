@@ -1,4 +1,4 @@
-"""Arrays of npy and npz files, read without unpickling: headers are checked before data are read."""
+"""Reading of arrays in npy and npz files without unpickling; headers are checked before data are read."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from polariscope.core.errors import InputError
 
 @dataclasses.dataclass(frozen=True)
 class ArrayHeader:
-    """What a ``.npy`` says of its array before the array begins."""
+    """Header of a ``.npy`` file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
     fortran_order: bool
     length: int
-    """Bytes of the header itself."""
+    """Size of the header in bytes."""
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the array."""
+        """Size of the array in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_array_header(stream: Reader, path: Path, name: str) -> ArrayHeader:
-    """The header of a ``.npy``, from its first bytes; arrays of objects, which hold pickles, are refused.
+    """Read the header of a ``.npy`` file; arrays of objects, which contain pickles, raise an error.
 
-    :param stream: where it begins.
-    :param path: the file it is in, for messages.
-    :param name: what the array is called, for messages.
+    :param stream: stream at the beginning of the header.
+    :param path: path of the file, for messages.
+    :param name: name of the array, for messages.
     """
     counted = _Counted(stream)
     try:
@@ -56,13 +56,16 @@ def read_array_header(stream: Reader, path: Path, name: str) -> ArrayHeader:
         read = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
-            (3, 0): np.lib.format.read_array_header_2_0,  # as 2.0, names of fields in UTF-8
+            (
+                3,
+                0,
+            ): np.lib.format.read_array_header_2_0,  # 3.0 differs from 2.0 only in that names of fields are UTF-8
         }[version]
         shape, fortran_order, dtype = read(cast(BinaryIO, counted))
     except (ValueError, KeyError, SyntaxError, TypeError, UnicodeDecodeError):
-        raise not_arrays(path, f"{name!r} has no header of an array") from None
+        raise not_arrays(path, f"{name!r} does not have the header of an array") from None
     if dtype.hasobject:
-        raise not_arrays(path, f"{name!r} holds Python objects")
+        raise not_arrays(path, f"{name!r} contains Python objects")
     if any(length < 0 for length in shape):
         raise not_arrays(path, f"{name!r} declares the shape {shape}")
     return ArrayHeader(tuple(shape), dtype, bool(fortran_order), counted.count)
@@ -79,35 +82,37 @@ class _Counted:
 
 
 def not_arrays(path: Path, reason: str) -> InputError:
-    """The error for a file that does not hold plain arrays.
+    """Return the error about a file that does not contain plain arrays.
 
     :param path: the file.
-    :param reason: what it holds instead.
+    :param reason: description of its content.
     """
-    # NumPy's own words would advise to load it unsafely.
+    # NumPy's own message would advise unsafe loading (allow_pickle=True).
     return InputError(
         str(path),
         "be an npz file of plain arrays",
-        remedy=f"{reason.rstrip('.')}. Write it with numpy.savez and no object arrays",
+        remedy=f"{reason.rstrip('.')}. Write it with numpy.savez, without object arrays",
     )
 
 
 def read_arrays(
     path: Path, max_unpacked: float | None = None, wanted: Collection[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """The arrays of an npz file by name, or the one of an npy file as ``""``; objects (pickles) are refused.
+    """Read the arrays of an npz file by name, or the array of an npy file as ``""``; pickled objects raise an error.
 
     :param path: the file.
-    :param max_unpacked: (default none: 4 GB or 200 times the file) gigabytes to which it may unpack.
+    :param max_unpacked: (default none: 4 GB or 200 times the file) maximum size after unpacking, in gigabytes.
     :param wanted: (default all) names of the arrays to read; the others are not opened.
     """
     if not path.is_file():
-        raise InputError(problem=f"there is no file {path}", remedy="give the path of an .npz file")
+        raise InputError(problem=f"there is no file {path}", remedy="pass the path of an .npz file")
     if not is_zip(path):
         with path.open("rb") as file:
             header = read_array_header(file, path, path.name)
             if header.length + header.n_bytes != path.stat().st_size:
-                raise not_arrays(path, f"its header says {header.n_bytes:,} bytes, and there are others")
+                raise not_arrays(
+                    path, f"its header declares {header.n_bytes:,} bytes, and the file has another size"
+                )
             return {"": _read_array(file, header)}
     try:
         archive = open_archive(path, max_unpacked)
@@ -123,11 +128,11 @@ def read_arrays(
 
 
 def array_entry(path: Path, entry: Entry, stream: Reader) -> ArrayHeader:
-    """The header of an array in an archive, checked against the size that its entry declares.
+    """Read the header of an array in an archive and check it against the declared size of its entry.
 
     :param path: the archive.
     :param entry: the entry.
-    :param stream: its bytes from the beginning.
+    :param stream: stream at the beginning of the entry.
     """
     header = read_array_header(stream, path, entry.name)
     if header.length + header.n_bytes != entry.size:
@@ -149,12 +154,12 @@ def _read_array(stream: Reader, header: ArrayHeader) -> np.ndarray:
 
 
 def map_stored_array(path: Path, name: str) -> np.ndarray | None:
-    """An array of an npz file, mapped read-only where it was stored without compression; None where it was not.
+    """Map an array of an npz file into memory, read-only; return None if it is compressed.
 
-    Its checksum is not checked, since that would mean to read it all.
+    The checksum is not verified, because that would require reading the whole array.
 
     :param path: the npz file.
-    :param name: of the array.
+    :param name: name of the array.
     """
     archive = open_archive(path, path.stat().st_size / GIGABYTE * RATIO)
     with translate_errors(path), zipfile.ZipFile(path) as file:
@@ -169,8 +174,8 @@ def map_stored_array(path: Path, name: str) -> np.ndarray | None:
         raw.seek(info.header_offset)
         local = raw.read(30)
         if local[:4] != b"PK\x03\x04":
-            raise damaged(path, f"{name!r} does not begin where it should")
+            raise damaged(path, f"{name!r} does not begin at the declared offset")
         begin = info.header_offset + 30 + sum(struct.unpack("<HH", local[26:30])) + header.length
         if begin + header.n_bytes > path.stat().st_size:
-            raise damaged(path, f"{name!r} ends after the file")
+            raise damaged(path, f"{name!r} extends beyond the end of the file")
     return np.memmap(path, dtype=header.dtype, mode="r", offset=begin, shape=header.shape)

@@ -1,4 +1,4 @@
-"""Arrays of numbers from whatever a user has."""
+"""Conversion of user input to arrays of numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polariscope.core.errors import InputError
 
 
 def real_numbers(value: object, name: str) -> Shaped[np.ndarray, "*_"]:
-    """The array that ``value`` is or holds, of real numbers or truth values; ``name`` is what the caller named it.
+    """Convert ``value`` to an array of real numbers or truth values; ``name`` is the argument in messages.
 
     >>> real_numbers([[1, 2], [3, 4]], "codes").shape
     (2, 2)
@@ -17,7 +17,7 @@ def real_numbers(value: object, name: str) -> Shaped[np.ndarray, "*_"]:
     refuse_masked(value, name)
     try:
         array = np.asarray(value)
-    except Exception as error:  # whatever another library's __array__ raises
+    except Exception as error:  # __array__ of another library can raise anything
         raise InputError(
             name,
             "be an array of numbers",
@@ -30,7 +30,7 @@ def real_numbers(value: object, name: str) -> Shaped[np.ndarray, "*_"]:
 
 
 def refuse_masked(value: object, name: str) -> None:
-    """Refuse a masked array, or a list of them: as an ordinary array it would bring back what its owner masked."""
+    """Reject a masked array, or a list of them: conversion to an ordinary array would reveal the masked values."""
     parts = value if isinstance(value, (list, tuple)) else (value,)
     masked = [part for part in parts if isinstance(part, np.ma.MaskedArray)]
     if masked:

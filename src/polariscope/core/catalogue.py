@@ -1,8 +1,8 @@
-"""The members of a family as their files declare them, read without opening any: for lists, help and suggestions.
+"""Catalogue of the members of a family, read from their files without importing them: for lists, help and suggestions.
 
-Opening every member of some families imports PyTorch, which takes seconds. Names, docstrings and options stand in the
-source; annotations and defaults are evaluated with what they name, followed through the imports of the file. A contract
-test compares all of it with the registry.
+Importing all members of some families imports PyTorch, which takes seconds. Names, docstrings and options are read from
+the source. Annotations and defaults are evaluated; the names in them are resolved through the imports of the file. A
+contract test compares the catalogue with the registry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from polariscope.core.registry import first_line, group_of
 PACKAGE = "polariscope"
 ROOT = Path(__file__).parents[1]
 OPENED = ("polariscope.core.",)
-"""Modules of the package that are imported when a name of theirs is needed; they need no PyTorch."""
+"""Modules of the package that are imported if one of their names is required; they do not import PyTorch."""
 Definition = ast.ClassDef | ast.FunctionDef
 
 
@@ -40,7 +40,7 @@ class Member:
     declared_options: Mapping[str, Option]
     """Its options, in the order of the file."""
     is_open: bool = True
-    """Whether docstring and options are known; not those of a plug-in that was not imported."""
+    """If True, docstring and options are known; False for a plug-in that was not imported."""
 
     @property
     def summary(self) -> str:
@@ -48,7 +48,7 @@ class Member:
         return first_line(self.doc)
 
 
-class Catalogue(Mapping):  # bare, as Family is
+class Catalogue(Mapping):  # not Mapping[str, Member], for the same reason as Family
     """The members of a family by name, read from their files."""
 
     def __init__(self, noun: str, members: Mapping[str, Member]) -> None:
@@ -68,12 +68,11 @@ class Catalogue(Mapping):  # bare, as Family is
 
 
 def read_catalogue(home: str) -> Catalogue:
-    """Read the members of a family; members that were registered from elsewhere are added.
+    """Read the members of a family, including members that were registered elsewhere.
 
-    Of a plug-in that is not open only the name and the package are known: its module is not imported, and its source is
-    not evaluated.
+    For a plug-in that is not imported yet, only the name and the package are known.
 
-    :param home: the module that holds the family: ``polariscope.objectives``.
+    :param home: the module of the family: ``polariscope.objectives``.
     """
     noun, group, members = _read_files(home)
     opened = sys.modules[home].family.opened if home in sys.modules else {}
@@ -90,16 +89,16 @@ def read_catalogue(home: str) -> Catalogue:
 
 
 def read_family(name: str) -> Catalogue:
-    """Read the members of a family from their files, without opening them.
+    """Read the members of a family from their files, without importing them.
 
-    :param name: the family's public name: objectives.
+    :param name: public name of the family: objectives.
     """
     return read_catalogue(importlib.import_module(PACKAGE)._FAMILIES[name])
 
 
 @functools.cache
 def _read_files(home: str) -> tuple[str, str | None, dict[str, Member]]:
-    """The noun of a family, its group of entry points, and the members that its files declare."""
+    """Return the noun of a family, its group of entry points, and the members that its files declare."""
     module = _source(home)
     call = module.assignments["family"]
     assert isinstance(call, ast.Call)
@@ -117,7 +116,7 @@ def _read_files(home: str) -> tuple[str, str | None, dict[str, Member]]:
 
 
 def _members(module: _Source) -> Iterator[Member]:
-    """The definitions of a file that a decorator registers under a name."""
+    """Yield the definitions of a file that a decorator registers under a name."""
     for node in module.definitions.values():
         for decorator in node.decorator_list:
             if isinstance(decorator, ast.Call) and decorator.args and _is_text(decorator.args[0]):
@@ -126,7 +125,7 @@ def _members(module: _Source) -> Iterator[Member]:
 
 
 def _decorator_name(decorator: ast.expr) -> str:
-    """The last name of a decorator: ``dataclass`` of ``@dataclasses.dataclass(frozen=True)``."""
+    """Return the last name of a decorator: ``dataclass`` of ``@dataclasses.dataclass(frozen=True)``."""
     function = decorator.func if isinstance(decorator, ast.Call) else decorator
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
@@ -145,7 +144,7 @@ def _source(module: str) -> _Source:
 
 
 class _Source(dict[str, Any]):
-    """A module that is read and not run; as a namespace it evaluates a name when it is needed."""
+    """A module that is parsed and not executed; as a namespace it evaluates names on demand."""
 
     def __init__(self, name: str) -> None:
         super().__init__(__name__=name, __builtins__=builtins)
@@ -190,11 +189,11 @@ class _Source(dict[str, Any]):
         return self[name]
 
     def evaluate(self, node: ast.expr) -> Any:
-        """The value of an expression."""
+        """Return the value of an expression."""
         return eval(compile(ast.Expression(node), str(self.file), "eval"), {}, self)
 
     def find(self, name: str) -> tuple[_Source, Definition] | None:
-        """Where a class or function of this name is defined: here, or in a module of the package it comes from."""
+        """Find the definition of a class or function: in this module, or in the module it is imported from."""
         if name in self.definitions:
             return self, self.definitions[name]
         module, attribute = self.imports.get(name, ("", None))
@@ -203,7 +202,7 @@ class _Source(dict[str, Any]):
         return _source(module).find(attribute)
 
     def options(self, node: Definition) -> dict[str, Option]:
-        """The options of a class (its fields and those it inherits) or of a function (its keyword-only arguments)."""
+        """Return the options of a class (own and inherited fields) or of a function (keyword-only arguments)."""
         if isinstance(node, ast.FunctionDef):
             return self._parameters(node)
         options: dict[str, Option] = {}
@@ -229,8 +228,8 @@ class _Source(dict[str, Any]):
             is_option = True
             if isinstance(default, dataclasses.Field):
                 is_option = default.init and default.metadata.get("is_option", True)
-                made = default.default_factory
-                default = default.default if made is dataclasses.MISSING else made()
+                factory = default.default_factory
+                default = default.default if factory is dataclasses.MISSING else factory()
             if is_option:
                 options[name] = Option(name, annotation, default, helps.get(name, ""))
             else:
@@ -248,7 +247,7 @@ class _Source(dict[str, Any]):
 
 
 def _imported(module: str, name: str | None) -> Any:
-    """What an import gives: read from its file if that is in the package, imported otherwise."""
+    """Return an imported name: read from its file if that is in the package, imported otherwise."""
     is_read = module == PACKAGE or module.startswith(f"{PACKAGE}.")
     if name is not None and is_read and not module.startswith(OPENED) and module != PACKAGE:
         if _path(f"{module}.{name}").with_suffix(".py").exists():
@@ -259,7 +258,7 @@ def _imported(module: str, name: str | None) -> Any:
 
 
 class _ReadClass(type):
-    """A class that is read: its name, and the defaults of its fields as attributes (``TypeRule.alpha``)."""
+    """A parsed class: its name, and the defaults of its fields as attributes (``TypeRule.alpha``)."""
 
     def __getattr__(cls, name: str) -> Any:
         source: _Source = cls.__dict__["source"]
@@ -270,7 +269,7 @@ class _ReadClass(type):
 
 
 class _Names:
-    """A module that is read, with its names as attributes."""
+    """A parsed module, with its names as attributes."""
 
     def __init__(self, source: _Source) -> None:
         self._source = source

@@ -21,7 +21,7 @@ class DeprecatedWarning(FutureWarning):
 
 
 def removal(since: str) -> str:
-    """Return the version that removes what is deprecated since a version: the next minor release.
+    """Return the version that removes a deprecated name: the next minor release.
 
     :param since: version of the deprecation, "0.3".
 
@@ -35,7 +35,7 @@ def removal(since: str) -> str:
 
 
 def deprecation(old: str, new: str, since: str) -> str:
-    """Return the sentence that a user of a deprecated name reads.
+    """Return the warning about a deprecated name.
 
     :param old: the deprecated name, as the user writes it.
     :param new: its replacement, as the user writes it.
@@ -59,7 +59,7 @@ def warn_deprecated(old: str, new: str, since: str, stacklevel: int = 2) -> None
 
 
 def deprecated(new: str, *, since: str, old: str | None = None) -> Callable[[Function], Function]:
-    """Decorate a function or property getter that is kept under its old name for one release.
+    """Decorate a function or property getter that remains available under its old name for one release.
 
     :param new: the replacement, as the user writes it.
     :param since: version of the deprecation, "0.3".
@@ -85,5 +85,5 @@ def deprecated(new: str, *, since: str, old: str | None = None) -> Callable[[Fun
         call.deprecated_since = since  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
-    removal(since)  # refuses what is not a version
+    removal(since)  # raises if since is not a version
     return decorate

@@ -1,7 +1,8 @@
-"""What can go wrong, in words a user can act on.
+"""Errors, with messages that users can act on.
 
-An :class:`InputError` keeps its parts, and is worded for its reader: an argument is ``net='mlp'`` in Python and
-``--net mlp`` on the command line, so a message names arguments by :class:`Argument`, never in free text.
+An :class:`InputError` stores its parts, so its message can be formatted for its reader: an argument is ``net='mlp'`` in
+Python and ``--net mlp`` on the command line. Messages therefore name arguments by :class:`Argument`, never in free
+text.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import TypeAlias, TypeGuard, overload
 
 
 class PolariscopeError(Exception):
-    """The job failed; the message says why and what to do. The command line exits with 1."""
+    """Error of a job; the message contains the reason and a remedy. The command line exits with 1."""
 
 
 class DivergedError(PolariscopeError):
-    """Training produced a value that is not finite; the message names the term.
+    """Error raised if training produces a value that is not finite; the message names the term.
 
     :param message: the term, the last checkpoint and what to try.
     :param step: (default None) step at which it happened.
@@ -29,12 +30,12 @@ class DivergedError(PolariscopeError):
 
 
 class _Absent:
-    """No value, where None could be one."""
+    """Marker for a missing value, because None can be a value."""
 
     def __repr__(self) -> str:
         return "ABSENT"
 
-    def __reduce__(self) -> str:  # stays the one there is when an error goes to another process
+    def __reduce__(self) -> str:  # an error that is sent to another process keeps the same object
         return "ABSENT"
 
 
@@ -43,61 +44,61 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that a message speaks of, with a value where it says what to give."""
+    """An argument in a message, optionally with a recommended value."""
 
     name: str
     """Its name in Python: ``n_latents``."""
     value: object = ABSENT
-    """What to set it to."""
+    """Recommended value."""
 
 
 class Call:
-    """A call that a message advises: a function of the package, and the command of the same name."""
+    """A call recommended by a message: a function of the package, or the command of the same name."""
 
     def __init__(self, name: str, *places: str, **settings: object) -> None:
         self.name = name
         self.places = places
-        """What comes first, in words: ``data``."""
+        """Positional arguments: ``data``."""
         self.settings = settings
 
 
 @dataclass(frozen=True)
 class Either:
-    """Advice that is not the same in Python and on the command line."""
+    """Advice that differs between Python and the command line."""
 
     python: Text
-    """For readers who called a function."""
+    """Advice for callers of a function."""
     command: Text
-    """For readers who typed a command."""
+    """Advice for users of a command."""
 
 
 Piece: TypeAlias = "str | Argument | Call | Either"
 Text: TypeAlias = "Piece | Sequence[Piece]"
-"""What a message says: a text, or texts and arguments one after the other."""
+"""Text of a message: a string, or a sequence of strings and arguments."""
 
 
 class Spelling:
-    """How a reader writes arguments; this is Python's way, the command line has its own."""
+    """Notation of arguments in messages: that of Python here; the command line has a subclass."""
 
     def name(self, name: str) -> str:
-        """An argument that a message is about."""
+        """Return the name of an argument."""
         return name
 
     def setting(self, name: str, value: object) -> str:
-        """An argument with the value to give it."""
+        """Return an argument with its value."""
         return f"{name}={value!r}"
 
     def call(self, call: Call) -> str:
-        """A call as it is written."""
+        """Return a call."""
         settings = (self.setting(name, value) for name, value in call.settings.items())
         return f"polariscope.{call.name}({', '.join((*call.places, *settings))})"
 
     def either(self, advice: Either) -> Text:
-        """The advice for this reader."""
+        """Return the advice for this notation."""
         return advice.python
 
     def text(self, text: Text) -> str:
-        """A text with its arguments spelled out."""
+        """Return a text with its arguments in this notation."""
         if isinstance(text, str):
             return text
         if isinstance(text, Argument):
@@ -113,9 +114,9 @@ PYTHON = Spelling()
 
 
 class Worded(str):
-    """A text that names arguments: it reads as in Python, and can be worded for another reader.
+    """A text with arguments, in Python's notation, that can be converted to another notation.
 
-    :param text: texts and arguments one after the other.
+    :param text: a sequence of strings and arguments.
 
     >>> Worded(("use ", Argument("net", "mlp")))
     "use net='mlp'"
@@ -133,29 +134,29 @@ class Worded(str):
 
     @staticmethod
     def worded(text: str, spelling: Spelling) -> str:
-        """Return a text for a reader; one that names no arguments is the same for all.
+        """Return a text in a notation; a text without arguments is unchanged.
 
         :param text: the text.
-        :param spelling: how this reader writes arguments.
+        :param spelling: notation of arguments.
         """
         return spelling.text(text.text) if isinstance(text, Worded) else text
 
 
 class InputError(PolariscopeError, ValueError):
-    """The call was wrong: what must hold of which argument, what came, and the remedy. Exits with 2.
+    """Error about invalid input: the argument, the rule, the value received and the remedy. Exits with 2.
 
-    Either an argument does not hold what it must, or there is a problem that is no single argument's:
+    Either an argument violates a rule, or there is a problem that concerns no single argument:
 
     >>> print(InputError("alpha", "lie between 0 and 0.5", got=0.7, remedy="0.1 is usual"))
     alpha must lie between 0 and 0.5, got 0.7; 0.1 is usual.
-    >>> print(InputError(problem="net 'conv' needs images", remedy=("use ", Argument("net", "mlp"))))
-    net 'conv' needs images; use net='mlp'.
+    >>> print(InputError(problem="net 'conv' requires images", remedy=("use ", Argument("net", "mlp"))))
+    net 'conv' requires images; use net='mlp'.
 
-    :param argument: The argument's name, or several joined by "and"; or what else is spoken of ("factor 'x'").
-    :param must: What must hold of it, after the word *must*.
-    :param problem: What is wrong, where it is not one argument's value.
-    :param got: What came instead: a value, or a text that describes it.
-    :param remedy: What to do about it.
+    :param argument: name of the argument, several names joined by "and", or another subject ("factor 'x'").
+    :param must: the rule, as it follows the word *must*.
+    :param problem: description of a problem that concerns no single argument.
+    :param got: the value received, or a description of it.
+    :param remedy: recommended action.
     """
 
     @overload
@@ -176,7 +177,7 @@ class InputError(PolariscopeError, ValueError):
         remedy: Text | None = None,
     ) -> None:
         if (problem is None) == (argument is None or must is None):
-            raise TypeError("an InputError has an argument and what must hold of it, or a problem")
+            raise TypeError("an InputError requires an argument and its rule, or a problem")
         self.argument = _arguments(argument) if isinstance(argument, str) else argument
         self.must = must
         self.problem = problem
@@ -185,9 +186,9 @@ class InputError(PolariscopeError, ValueError):
         super().__init__(self.worded(PYTHON))
 
     def worded(self, spelling: Spelling) -> str:
-        """The message for a reader.
+        """Return the message in a notation.
 
-        :param spelling: how this reader writes arguments.
+        :param spelling: notation of arguments.
         """
         if self.problem is not None:
             message = spelling.text(self.problem)
@@ -202,13 +203,13 @@ class InputError(PolariscopeError, ValueError):
         return message if message.endswith((".", "?")) else f"{message}."
 
     def renamed(self, names: Mapping[str, Argument]) -> InputError:
-        """The same about arguments as the reader gave them, where one was given under another name.
+        """Return the same error with other names of arguments, if the user passed them under other names.
 
         >>> error = InputError("scale", "be positive", got=-1)
         >>> print(error.renamed({"scale": Argument("prior_scale")}))
         prior_scale must be positive, got -1.
 
-        :param names: how the reader calls each argument.
+        :param names: the user's name of each argument.
         """
         argument, must, problem, remedy = (
             _renamed(text, names) for text in (self.argument, self.must, self.problem, self.remedy)
@@ -220,7 +221,7 @@ class InputError(PolariscopeError, ValueError):
 
 
 def _renamed(text: Text | None, names: Mapping[str, Argument]) -> Text | None:
-    """A text with its arguments under other names; one with a value to give keeps it."""
+    """Return a text with renamed arguments; recommended values are unchanged."""
     if isinstance(text, Argument):
         renamed = names.get(text.name, text)
         return (
@@ -236,7 +237,7 @@ def _renamed(text: Text | None, names: Mapping[str, Argument]) -> Text | None:
 
 
 def _is_text(got: object) -> TypeGuard[Text]:
-    """Whether what came is described by arguments; a shape, say, is a tuple as well."""
+    """Return True if the value received is a text with arguments; other tuples, such as shapes, are not."""
     pieces = got if isinstance(got, tuple) else (got,)
     return any(isinstance(piece, Argument | Call | Either) for piece in pieces)
 
@@ -252,7 +253,7 @@ def _rebuild(
 
 
 def _arguments(subject: str) -> Text:
-    """The arguments a subject names; a text that is none (``factor 'shape'``) stays as it is.
+    """Return the arguments that a subject names; other text (``factor 'shape'``) is unchanged.
 
     >>> _arguments("mean and variance")
     (Argument(name='mean', value=ABSENT), ' and ', Argument(name='variance', value=ABSENT))
@@ -269,44 +270,44 @@ def _arguments(subject: str) -> Text:
 
 
 def not_installed(what: str, package: str, extra: str, instead: str = "") -> InputError:
-    """The error where an optional package is missing.
+    """Return the error about a missing optional package.
 
     >>> print(not_installed("reading cells.h5ad", "h5py", "hdf5"))
-    reading cells.h5ad needs h5py, which is not installed; install it with pip install 'polariscope[hdf5]'.
+    reading cells.h5ad requires h5py, which is not installed; install it with pip install 'polariscope[hdf5]'.
 
-    :param what: What needs it, the beginning of the sentence.
-    :param package: The package's name.
-    :param extra: The extra of polariscope that brings it.
-    :param instead: (default none) What to do without it.
+    :param what: the task that requires the package, at the beginning of the sentence.
+    :param package: name of the package.
+    :param extra: the extra of polariscope that installs it.
+    :param instead: (default none) alternative without the package.
     """
     install = f"install it with pip install 'polariscope[{extra}]'"
     return InputError(
-        problem=f"{what} needs {package}, which is not installed",
+        problem=f"{what} requires {package}, which is not installed",
         remedy=f"{install}, or {instead}" if instead else install,
     )
 
 
 def check_word(name: str, word: object, choices: Iterable[str]) -> None:
-    """Refuse a word that is none of the choices.
+    """Check that a word is one of the choices.
 
-    :param name: What kind of thing the word names.
-    :param word: What was given.
-    :param choices: The words there are.
+    :param name: noun for the choices in the message.
+    :param word: the word to check.
+    :param choices: allowed words.
     """
     if word not in (choices := tuple(choices)):
         raise unknown(name, str(word), choices)
 
 
 def unknown(noun: str, word: str, choices: Iterable[str], remedy: Text = "") -> InputError:
-    """The error for a name that does not exist, with the nearest one that does.
+    """Return the error about an unknown name, with the most similar known name.
 
     >>> print(unknown("metric", "migg", ["dci", "mig", "sap"]))
     no metric named 'migg'; there are dci, mig, sap. Did you mean 'mig'?
 
-    :param noun: What kind of thing the word names.
-    :param word: What was given.
-    :param choices: The names there are.
-    :param remedy: More advice, a sentence.
+    :param noun: noun for the choices in the message.
+    :param word: the unknown name.
+    :param choices: known names.
+    :param remedy: (default none) further advice, a sentence.
     """
     choices = sorted(choices)
     there = f"there are {', '.join(choices)}." if choices else "there are none."

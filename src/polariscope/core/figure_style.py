@@ -1,4 +1,4 @@
-"""The style of every figure: colours that a colour-blind reader can tell apart, and settings of matplotlib."""
+"""Style of all figures: colours that colour-blind readers can distinguish, and settings of matplotlib."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ TRAIN, VALIDATION = SLATE, RUST
 """Colours of training and validation, and of other pairs."""
 DIVERGING, SEQUENTIAL, CYCLIC = "RdBu_r", "viridis", "twilight"
 PALETTE = (TEAL, ORANGE, "#2b2f77", "#a8320a", "#86cdf0", "#c77cff", "#e8d94a")
-"""Colours of lines and points, in the order in which they are used; beyond the last they start again."""
+"""Colours of lines and points, in the order of their use; after the last the first is used again."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""Shapes that go with the colours, so a figure can be read in grey."""
+"""Marker shapes paired with the colours, so figures are readable in greyscale."""
 
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
-    "svg.hashsalt": "polariscope",  # the same figure has the same bytes
+    "svg.hashsalt": "polariscope",  # makes the bytes of a figure reproducible
     "font.family": "sans-serif",
     "font.size": 8.5,
     "axes.titlesize": 9.5,
@@ -40,10 +40,10 @@ STYLE: dict[Any, Any] = {
     "legend.fontsize": 8,
     "path.simplify": True,
 }
-"""How pages look."""
+"""Settings for figures on pages."""
 PRINT: dict[Any, Any] = {
     **STYLE,
-    "pdf.fonttype": 42,  # text stays text, which journals ask for
+    "pdf.fonttype": 42,  # embeds text as text, as journals require
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.edgecolor": QUIET,
@@ -55,4 +55,4 @@ PRINT: dict[Any, Any] = {
     "lines.markersize": 3.5,
     "legend.fontsize": 7.5,
 }
-"""How figures for print look: text as text, in the size of a paper's captions."""
+"""Settings for printed figures: text is embedded as text, in the size of captions in papers."""

@@ -1,7 +1,7 @@
-"""The figure kit: axes, bands, points, cells, legends, and figures as files or SVG elements with the same bytes.
+"""Tools for figures: axes, bands, points, cells and legends, and reproducible output as files or SVG elements.
 
-Colours and settings are in ``figure_style.py``, images in ``pictures.py``. Matplotlib is imported when something is
-drawn, since most commands draw nothing.
+Colours and settings are in ``figure_style.py``, images in ``pictures.py``. Matplotlib is imported on use, because most
+commands do not draw.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ UNDATED: dict[str, dict[str, None]] = {
     "pdf": {"CreationDate": None},
     "png": {"Software": None},
 }
-"""Metadata that would differ from one call to the next, by format."""
+"""Metadata to leave out, by format, because they would differ between calls."""
 COLUMN, PAGE = 3.4, 7.0
-"""Inches: the width of a column and of a page."""
+"""Width of a column and of a page, in inches."""
 PANEL, SMALL = (3.6, 2.3), (2.6, 1.7)
-"""Inches: width and height of a chart on a page, and of one of many."""
+"""Width and height in inches of a chart on a page, and of one of many charts."""
 DASHES = (0, (4, 3))
-"""Dashes of thresholds and references."""
+"""Line style of thresholds and references."""
 MAX_POINTS = 3
-"""Values that are drawn as points; the interval of so few is too wide to read."""
+"""Maximum number of values that are drawn as points; their interval would be too wide to be useful."""
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """Return an empty figure whose parts do not overlap; pyplot does not know of it.
+    """Create an empty figure with constrained layout, independent of pyplot.
 
     :param size: width and height in inches.
     """
@@ -55,7 +55,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def single_axes(size: tuple[float, float], title: str = "") -> tuple[Figure, Axes]:
-    """Return a figure with one pair of axes.
+    """Create a figure with one pair of axes.
 
     :param size: width and height in inches.
     :param title: (default: none) title of the axes.
@@ -74,13 +74,13 @@ def axes_grid(
     share_x: bool = False,
     share_y: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with axes in rows; cells of the grid that are not needed are empty.
+    """Create a figure with axes in rows; unused cells of the grid are empty.
 
     :param size: width and height in inches.
     :param n_axes: number of axes.
-    :param n_columns: (default: all in one row) axes next to each other.
-    :param share_x: (default False) whether all have the same horizontal axis.
-    :param share_y: (default False) whether all have the same vertical axis.
+    :param n_columns: (default: all in one row) number of axes in a row.
+    :param share_x: (default False) if True, all share the horizontal axis.
+    :param share_y: (default False) if True, all share the vertical axis.
     """
     n_columns = n_columns or n_axes
     figure = new_figure(size)
@@ -112,12 +112,12 @@ def add_colour_bar(
     """Add a colour bar without a frame.
 
     :param figure: the figure.
-    :param mesh: what has the colours.
-    :param axes: the axes, or several, next to which it is.
-    :param shrink: (default 1) length as a share of that of the axes.
-    :param ticks: (default: chosen by matplotlib) values that are marked.
-    :param label: (default: none) text next to it.
-    :param format: (default: that of matplotlib) format of the marked values.
+    :param mesh: the coloured artist.
+    :param axes: the axes next to which the colour bar is drawn.
+    :param shrink: (default 1) length relative to that of the axes.
+    :param ticks: (default: chosen by matplotlib) positions of the ticks.
+    :param label: (default: none) text next to the colour bar.
+    :param format: (default: that of matplotlib) format of the tick labels.
     """
     bar = figure.colorbar(mesh, ax=axes, shrink=shrink, ticks=ticks, label=label, format=format)
     bar.outline.set_visible(False)
@@ -130,10 +130,10 @@ def write_cell(
     """Write a text in the middle of a cell of a heat map.
 
     :param axes: the axes.
-    :param x: middle of the cell.
-    :param y: middle of the cell.
+    :param x: horizontal centre of the cell.
+    :param y: vertical centre of the cell.
     :param text: the text; a hyphen becomes a minus sign.
-    :param on_dark: whether the cell is dark, so the text is white.
+    :param on_dark: if True, the cell is dark, so the text is white.
     :param size: (default 6.5) size of the font.
     """
     colour = "white" if on_dark else INK
@@ -164,12 +164,12 @@ def number_in(row: Mapping[str, object], column: str) -> float:
 
 
 def point_cells(values: Sequence[float]) -> dict[str, float]:
-    """Return two or three values as cells that :func:`points_in` reads; more are shown by their interval.
+    """Return two or three values as cells for :func:`points_in`; more values are shown by their interval.
 
     >>> point_cells([2.0, 1.0]), point_cells([1.0])
     ({'point.1': 1.0, 'point.2': 2.0}, {})
 
-    :param values: of the runs behind one mean.
+    :param values: values of the runs behind a mean.
     """
     if not 2 <= len(values) <= MAX_POINTS:
         return {}
@@ -177,9 +177,9 @@ def point_cells(values: Sequence[float]) -> dict[str, float]:
 
 
 def points_in(row: Mapping[str, object]) -> list[float]:
-    """Return the values of the runs behind a mean, if these are two or three.
+    """Return the values of the runs behind a mean, if there are two or three.
 
-    :param row: with the cells of :func:`point_cells`.
+    :param row: row with the cells of :func:`point_cells`.
     """
     return [number_in(row, name) for name in row if name.startswith("point.") and row[name] is not None]
 
@@ -188,9 +188,9 @@ def draw_points(axes: Axes, row: Mapping[str, object], x: float, colour: str) ->
     """Draw the values of two or three runs.
 
     :param axes: the axes.
-    :param row: with the cells of :func:`point_cells`.
+    :param row: row with the cells of :func:`point_cells`.
     :param x: position on the horizontal axis.
-    :param colour: of the points.
+    :param colour: colour of the points.
     """
     values = points_in(row)
     if values:
@@ -211,11 +211,11 @@ def draw_means(
 
     :param axes: the axes.
     :param x: position of each row on the horizontal axis.
-    :param rows: with mean, low and high, and the cells of :func:`point_cells`.
-    :param colour: of line and band.
-    :param marker: shape of the points.
-    :param label: in the legend.
-    :param dashed: (default False) whether the line is dashed.
+    :param rows: rows with mean, low and high, and the cells of :func:`point_cells`.
+    :param colour: colour of line and band.
+    :param marker: shape of the markers.
+    :param label: label in the legend.
+    :param dashed: (default False) if True, the line is dashed.
     """
     means = [number_in(row, "mean") for row in rows]
     axes.plot(x, means, color=colour, marker=marker, label=label, ls="--" if dashed else "-", zorder=3)
@@ -238,14 +238,14 @@ def add_legend_below(
 
     :param figure: the figure.
     :param handles: lines and points.
-    :param labels: their texts.
-    :param n_columns: entries next to each other.
+    :param labels: their labels.
+    :param n_columns: number of columns.
     """
     figure.legend(handles, labels, loc="outside lower center", ncols=n_columns, labelcolor=INK)
 
 
 def fix_layout(figure: Figure) -> None:
-    """Lay a figure out once: doing it again for every file would move things by a hair each time.
+    """Compute the layout of a figure once; computing it again for every file would shift elements slightly each time.
 
     :param figure: the figure.
     """
@@ -254,7 +254,7 @@ def fix_layout(figure: Figure) -> None:
 
 
 def save_figure(figure: Figure, file: str | Path, style: Mapping[str, object], dpi: int) -> Path:
-    """Write a figure atomically and return its path; the same figure has the same bytes.
+    """Write a figure atomically and return its path; equal figures give equal bytes.
 
     :param figure: the figure.
     :param file: path; its name ends in .svg, .pdf or .png.
@@ -277,7 +277,7 @@ def svg_text(figure: Figure, *, transparent: bool = False) -> str:
     """Return a figure as the text of an SVG element.
 
     :param figure: the figure.
-    :param transparent: (default False) whether it has no background.
+    :param transparent: (default False) if True, the figure has no background.
     """
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata=UNDATED["svg"], transparent=transparent)
@@ -286,11 +286,11 @@ def svg_text(figure: Figure, *, transparent: bool = False) -> str:
 
 
 def to_svg(figure: Figure, key: str, alternative: str) -> Markup:
-    """Return a figure as an SVG element of a page, as wide as the element around it.
+    """Return a figure as an SVG element of a page, as wide as the surrounding element.
 
     :param figure: the figure.
-    :param key: makes its ids unique in the page.
-    :param alternative: text for readers who do not see it.
+    :param key: prefix that makes its ids unique in the page.
+    :param alternative: alternative text for screen readers.
     """
     _arrange(figure)
     text = svg_text(figure, transparent=True)
@@ -308,12 +308,12 @@ def to_svg(figure: Figure, key: str, alternative: str) -> Markup:
 
 
 def _arrange(figure: Figure) -> None:
-    """Lay a figure out as saving would, which would draw all of it twice for that."""
+    """Compute the layout of a figure in advance, because saving would draw the whole figure twice for it."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     engine, dpi = figure.get_layout_engine(), figure.dpi
     if engine is not None:
-        FigureCanvasSVG(figure)  # text is as wide as in the file
+        FigureCanvasSVG(figure)  # so that widths of text are those of the file
         engine.execute(figure)
         figure.set_layout_engine(None)
-        figure.dpi = dpi  # which the canvas has changed
+        figure.dpi = dpi  # the canvas has changed it

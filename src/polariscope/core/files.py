@@ -1,4 +1,4 @@
-"""Writing and reading files so that a killed process never leaves one that looks whole and is not."""
+"""Atomic writing and checked reading of files, so a killed process never leaves a partial file that looks complete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from polariscope.core.types import Recordable
 
 try:
     import fcntl
-except ImportError:  # Windows: leftovers stay, since nobody can tell them from what is being written
+except ImportError:  # Windows: leftovers are not removed, since they look like files that are being written
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -32,29 +32,30 @@ NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 class WriteError(PolariscopeError, OSError):
-    """There is no room, or no right, to write a file."""
+    """Error about a file that cannot be written: the disk is full, or permission is missing."""
 
     @classmethod
     def of(cls, path: Path, error: OSError) -> WriteError:
-        """The error for a path, with the system's reason."""
+        """Return the error for a path, with the system's reason."""
         reason = os.strerror(error.errno) if error.errno else str(error)
-        made = cls(
-            f"{path} could not be written: {reason}. Nothing half-written was left; make room or choose another place, "
-            "then give the same command again."
+        write_error = cls(
+            f"{path} could not be written: {reason}. No partial file was left; free some space or choose another "
+            "folder, then run the same command again."
         )
-        made.errno = error.errno  # a folder of files names itself, not the file inside
-        return made
+        # The number is kept, so a folder that is being written can replace the path of a file inside it by its own.
+        write_error.errno = error.errno
+        return write_error
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class _NoLocksError(Exception):
-    """The file system has no locks, so nobody can tell leftovers from what is being written."""
+    """The file system has no locks, so leftovers cannot be distinguished from files that are being written."""
 
 
 def fsync_folder(folder: Path) -> None:
-    """Make a rename inside ``folder`` last through a power cut."""
+    """Flush a folder to disk, so a rename inside it survives a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -63,25 +64,26 @@ def fsync_folder(folder: Path) -> None:
 
 
 PART = ".polariscope.part"
-"""End of the names of files that are being written."""
+"""Suffix of files that are being written."""
 OLD = f".old{PART}"
-"""End of the names of folders that are being replaced."""
+"""Suffix of folders that are being replaced."""
 
 
 def check_target(path: Path, argument: str | None = None, *, folder: bool = False) -> Path:
-    """Where a file can be written whole: the path, or what a link leads to. Everything else is refused.
+    """Return the path to write to: the path itself or the target of a link. Other kinds of files raise an error.
 
-    A device or a pipe would be replaced by a plain file, so it is never a target. Commands ask before they work.
+    A device or a pipe would be replaced by a regular file, so it is never a target. Commands call this function before
+    they start to work.
 
-    :param path: what is to be written; it need not exist.
-    :param argument: (default None) the argument that names it, for the message.
-    :param folder: (default False) whether a folder is to be written instead of a file.
+    :param path: path of the file; it need not exist.
+    :param argument: (default None) name of the argument, for the message.
+    :param folder: (default False) if True, a folder is to be written instead of a file.
     """
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
     try:
         mode = target.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return target  # nothing there yet, or a folder on the way that is none, which writing names
+        return target  # the path is free, or a parent is not a folder, which writing reports
     except OSError as error:
         raise WriteError.of(path, error) from error
     if stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode):
@@ -92,7 +94,7 @@ def check_target(path: Path, argument: str | None = None, *, folder: bool = Fals
         argument or str(path),
         f"be a {wanted}",
         got=f"the {kind} {path}",
-        remedy=f"what is written replaces what is there, so give the path of a {wanted} or a new one",
+        remedy=f"an existing {wanted} is replaced, so pass the path of a {wanted} or a new path",
     )
 
 
@@ -101,22 +103,22 @@ KINDS_OF_FILE: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISCHR, "device"),
     (stat.S_ISBLK, "device"),
     (stat.S_ISSOCK, "socket"),
-    (stat.S_ISLNK, "link that leads in a circle,"),
+    (stat.S_ISLNK, "circular link"),
 )
 
 Guard = Callable[[], None]
-"""Called right before a file gets its name; raises where the writer has lost the right to write."""
+"""A function called right before a file gets its final name; it raises if the writer has lost the right to write."""
 
 
 @contextlib.contextmanager
 def atomic(path: Path, guard: Guard | None = None) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; on success flush it to disk and rename it over ``path``.
+    """Yield a temporary path next to ``path``; on success flush it to disk and rename it to ``path``.
 
-    A link stays, and what it leads to is replaced. What exists and is no plain file (a device, a pipe, a folder) is
-    refused. What a killed process left behind in the same folder is removed first.
+    If ``path`` is a link, the target of the link is replaced. An existing device, pipe or folder raises an error.
+    Leftovers of killed processes in the same folder are removed first.
 
-    :param path: where the file goes.
-    :param guard: (default None) called right before it gets its name.
+    :param path: path of the file.
+    :param guard: (default None) function called right before the file gets its name.
     """
     path = check_target(path)
     with _writing(path, tempfile.mkstemp) as part:
@@ -133,10 +135,10 @@ def atomic(path: Path, guard: Guard | None = None) -> Iterator[Path]:
 def atomic_folder(path: Path, guard: Guard | None = None) -> Iterator[Path]:
     """Yield a temporary folder; on success flush its files and rename it to ``path`` (replacing an old one).
 
-    A link stays, and the folder it leads to is replaced; what is no folder is refused.
+    If ``path`` is a link, the target of the link is replaced. Anything that is not a folder raises an error.
 
-    :param path: where the folder goes.
-    :param guard: (default None) called right before it gets its name.
+    :param path: path of the folder.
+    :param guard: (default None) function called right before the folder gets its name.
     """
     path = check_target(path, folder=True)
     with _writing(path, lambda **where: (None, tempfile.mkdtemp(**where))) as part:
@@ -149,11 +151,11 @@ def atomic_folder(path: Path, guard: Guard | None = None) -> Iterator[Path]:
         if guard is not None:
             guard()
         old = part.with_name(f"{part.name.removesuffix(PART)}{OLD}")
-        with _held(path):  # or another process would take it for a leftover and put it back
+        # Without the lock, another process would treat the old folder as a leftover and restore it.
+        with _held(path):
+            # Renamed first, because deleting it in place could be interrupted and leave half a folder under its name.
             if path.exists():
-                path.rename(
-                    old
-                )  # deleting it in place could be cut short and leave half a folder under its name
+                path.rename(old)
             part.rename(path)
             fsync_folder(path.parent)
             shutil.rmtree(old, ignore_errors=True)
@@ -161,7 +163,7 @@ def atomic_folder(path: Path, guard: Guard | None = None) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterator[Path]:
-    """A part of ``path``, locked while it is written, so others can tell it from one that was left behind."""
+    """Yield a temporary path, locked while it is written, so other processes do not treat it as a leftover."""
     make_folder(path.parent, path)
     try:
         remove_leftovers(path.parent)
@@ -176,7 +178,7 @@ def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterato
                 lock = None
                 break
             if lock is not None and part.exists():
-                break  # else somebody took it for a leftover before it was locked
+                break  # otherwise another process removed it as a leftover before it was locked
         try:
             yield part
         finally:
@@ -191,7 +193,7 @@ def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterato
 
 @contextlib.contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Hold the lock of a file or folder, by whatever name it goes, where it exists and locks do."""
+    """Hold the lock of a file or folder, also while it is renamed; do nothing if it or locks do not exist."""
     try:
         lock = _lock(path)
     except _NoLocksError:
@@ -204,19 +206,19 @@ def _held(path: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path, wanted: Path | None = None) -> None:
-    """Make a folder and those on the way; where that cannot be, say so in words.
+    """Create a folder and its parents; raise a readable error if that is not possible.
 
     :param folder: the folder.
-    :param wanted: (default: the folder) what is to be written, which the message names.
+    :param wanted: (default: the folder) path that the message names.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:  # also where nothing can be made at all, as in /proc
+    except OSError as error:  # also for file systems such as /proc, in which nothing can be created
         raise WriteError.of(wanted or folder, error) from error
 
 
 def remove_folder(path: Path) -> None:
-    """Delete a folder of files so that a kill never leaves half of it under its name.
+    """Delete a folder such that a killed process never leaves part of it under its name.
 
     :param path: the folder.
     """
@@ -228,9 +230,9 @@ def remove_folder(path: Path) -> None:
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Delete what killed processes left in ``folder``; what is being written now is locked and stays.
+    """Delete leftovers of killed processes in ``folder``; files that are being written are locked and stay.
 
-    A folder that was put aside for a new one that never came is put back.
+    An old folder whose replacement was never completed is restored.
     """
     removed: list[Path] = []
     for part in sorted(folder.glob(f".*{PART}")):
@@ -255,13 +257,13 @@ def remove_leftovers(folder: Path) -> list[Path]:
 
 
 def _target(part: Path) -> Path | None:
-    """Whose folder was put aside: ``.NAME.RANDOM.old.polariscope.part`` is of NAME; None where no name is left."""
+    """Return the original path of a replaced folder, NAME of ``.NAME.RANDOM.old.polariscope.part``, or None."""
     name = part.name[1:].removesuffix(OLD).rpartition(".")[0]
     return part.with_name(name) if name else None
 
 
 def _lock(part: Path) -> int | None:
-    """A handle on a file or folder that only one process can have; None when another has it, or it is gone."""
+    """Return an exclusive handle on a file or folder; None if another process has it, or if it is gone."""
     if fcntl is None:
         raise _NoLocksError
     try:
@@ -303,12 +305,12 @@ def write_text(path: Path, text: str, guard: Guard | None = None) -> None:
 
 
 def write_json(path: Path, value: Recordable, guard: Guard | None = None) -> None:
-    """Write readable JSON atomically; NaN and infinity are refused, since they are not JSON."""
+    """Write indented JSON atomically; NaN and infinity raise an error, because JSON does not have them."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", guard)
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; a damaged one is named."""
+    """Read a JSON file; the error about a damaged one names it."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -316,7 +318,7 @@ def read_json(path: Path) -> Any:
 
 
 def digest(value: Recordable) -> str:
-    """SHA-256 of a JSON value, whatever the order of its keys.
+    """Return the SHA-256 of a JSON value, independent of the order of its keys.
 
     >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     True
@@ -326,7 +328,7 @@ def digest(value: Recordable) -> str:
 
 
 def digest_array(array: np.ndarray) -> str:
-    """SHA-256 of an array: its bytes, type and shape."""
+    """Return the SHA-256 of an array: of its bytes, type and shape."""
     import numpy as np
 
     array = np.ascontiguousarray(array)
@@ -336,16 +338,16 @@ def digest_array(array: np.ndarray) -> str:
 
 
 def digest_file(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_arrays(path: Path, max_unpacked: float | None = None) -> dict[str, np.ndarray]:
-    """The arrays of an npz file by name, or the one of an npy file as ``""``; objects (pickles) are refused.
+    """Read the arrays of an npz file by name, or the array of an npy file as ``""``; pickled objects raise an error.
 
     :param path: the file.
-    :param max_unpacked: (default none: 4 GB or 200 times the file) gigabytes to which it may unpack.
+    :param max_unpacked: (default none: 4 GB or 200 times the file) maximum size after unpacking, in gigabytes.
     """
     from polariscope.core import array_files
 
@@ -365,13 +367,13 @@ def write_tensors(
     text = json.dumps(metadata, allow_nan=False)
     record = {"metadata": text, "sha256": digest([text, digest_tensors(stored)])}
     with atomic(path, guard) as part:
-        # One key only: safetensors writes several in an order that changes from process to process. And bytes:
-        # its save_file writes through a temporary file of its own, which would be left behind by a kill.
+        # There is only one key, because safetensors writes several keys in an order that varies between processes.
+        # Bytes are written here, because its save_file uses a temporary file that a killed process would leave behind.
         part.write_bytes(save(stored, metadata={"polariscope": json.dumps(record)}))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
-    """Read what :func:`write_tensors` wrote, and check it. Loading never runs code from the file."""
+    """Read a file written by :func:`write_tensors` and check its hash. Loading never executes code from the file."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -382,16 +384,16 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
         raise PolariscopeError(f"{path} is damaged or not a safetensors file.") from None
     record = _record(path, header)
     try:
-        whole = record["sha256"] == digest([record["metadata"], digest_tensors(tensors)])
+        is_whole = record["sha256"] == digest([record["metadata"], digest_tensors(tensors)])
     except (ValueError, KeyError, TypeError):  # the header itself is damaged
-        whole = False
-    if not whole:
+        is_whole = False
+    if not is_whole:
         raise PolariscopeError(f"{path} is damaged: its hash does not match its contents.")
     return tensors, json.loads(record["metadata"])
 
 
 def read_header(path: Path) -> Any:
-    """The metadata of what :func:`write_tensors` wrote, without reading the tensors: not checked against the hash."""
+    """Read the metadata of a file written by :func:`write_tensors`, without tensors and without checking the hash."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -415,7 +417,7 @@ def _record(path: Path, header: Mapping[str, str]) -> Any:
 
 
 def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
-    """SHA-256 over the names, types, shapes and bytes of named tensors."""
+    """Return the SHA-256 of the names, types, shapes and bytes of named tensors."""
     import torch
 
     sha = hashlib.sha256()

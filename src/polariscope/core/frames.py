@@ -1,4 +1,4 @@
-"""Rows of plain values as pandas frames, and frames as files; pandas is imported when it is needed."""
+"""Conversion of rows of plain values to pandas frames, and of frames to files; pandas is imported on use."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 FORMATS = ("csv", "tsv", "json", "parquet")
-"""Formats in which pandas writes a table."""
+"""File formats of tables."""
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> DataFrame:
-    """Return rows as a frame; a cell that a row does not have is missing.
+    """Convert rows to a frame; a cell that a row does not have is missing.
 
-    A column of whole numbers or of yes and no stays one if cells are missing (pandas' ``Int64`` and ``boolean``). A
-    column that mixes types keeps its cells as they are (``object``); see :func:`uniform`.
+    A column of integers or booleans keeps its type if cells are missing (pandas' ``Int64`` and ``boolean``). A column
+    of mixed types keeps its cells unchanged (``object``); see :func:`uniform`.
 
     :param rows: mappings from names to plain values or None.
-    :param columns: (default: as they first occur in rows) names of the columns, in order.
+    :param columns: (default: in the order of first occurrence in rows) names of the columns.
 
     >>> frame_of([{"a": 1, "b": 0.5}, {"a": None, "b": None}]).dtypes.to_dict()
     {'a': Int64Dtype(), 'b': dtype('float64')}
@@ -58,17 +58,17 @@ def _series(values: list[Any]) -> Series[Any]:
 
 
 def cells_of(column: Series[Any]) -> list[Any]:
-    """Return a column as plain Python values; a missing cell is None.
+    """Convert a column to plain Python values; a missing cell is None.
 
-    :param column: of a frame.
+    :param column: column of a frame.
     """
     return column.astype("object").where(column.notna(), None).tolist()
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """Return a frame as mappings from names to plain Python values; a missing cell is None.
+    """Convert a frame to mappings from names to plain Python values; a missing cell is None.
 
-    :param frame: any.
+    :param frame: the frame.
     """
     columns = [cells_of(frame[name]) for name in frame.columns]
     if not columns:
@@ -77,9 +77,9 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def finite(column: Series[Any]) -> Series[float]:
-    """Return a column as real numbers; cells that are not finite numbers are NaN, yes and no included.
+    """Convert a column to floats; cells that are not finite numbers, including booleans, become NaN.
 
-    :param column: of a frame.
+    :param column: column of a frame.
     """
     from pandas import Series
 
@@ -91,30 +91,30 @@ def finite(column: Series[Any]) -> Series[float]:
 
 
 def uniform(frame: DataFrame) -> DataFrame:
-    """Return a frame with columns of one type: mixed numbers become real numbers, other mixtures texts.
+    """Return a frame in which each column has one type: mixed numbers become floats, other mixtures become text.
 
-    :param frame: any.
+    :param frame: the frame.
 
     >>> uniform(frame_of([{"a": 1, "b": "x"}, {"a": 0.5, "b": 2}]))["b"].tolist()
     ['x', '2']
     """
     from pandas import Series
 
-    made = frame.copy()
+    result = frame.copy()
     for name in frame.columns[frame.dtypes == "object"]:
         values = cells_of(frame[name])
         kinds = {type(value) for value in values if value is not None}
         convert, dtype = (float, "float64") if kinds and kinds <= {int, float} else (str, "str")
         converted = [None if value is None else convert(value) for value in values]
-        made[name] = Series(converted, index=frame.index, dtype=dtype)
-    return made
+        result[name] = Series(converted, index=frame.index, dtype=dtype)
+    return result
 
 
 def csv_of(frame: DataFrame, separator: str = ",") -> str:
     """Return a frame as delimited text with a heading; a missing cell is empty.
 
-    :param frame: any.
-    :param separator: (default a comma) between cells.
+    :param frame: the frame.
+    :param separator: (default a comma) separator of cells.
     """
     return frame.to_csv(index=False, sep=separator, lineterminator="\n")
 
@@ -122,11 +122,11 @@ def csv_of(frame: DataFrame, separator: str = ",") -> str:
 def text_of(frame: DataFrame, format: str) -> str:
     """Return a frame as text; a missing cell is empty in CSV and TSV, and null in JSON.
 
-    :param frame: any.
-    :param format: csv, tsv or json, a list of rows.
+    :param frame: the frame.
+    :param format: csv, tsv or json (a list of rows).
     """
     if format == "json":
-        # Not by pandas, which rounds to 15 decimals: 1e-20 would be 0. JSON has no ∞, which becomes null.
+        # pandas would round to 15 decimals, so 1e-20 would become 0. JSON has no ∞, so it becomes null.
         rows = rows_of(frame.replace([math.inf, -math.inf], math.nan))
         return json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if format not in ("csv", "tsv"):
@@ -135,10 +135,10 @@ def text_of(frame: DataFrame, format: str) -> str:
 
 
 def write_frame(frame: DataFrame, file: Path, format: str) -> None:
-    """Write a frame whole or not at all.
+    """Write a frame to a file atomically.
 
-    :param frame: any.
-    :param file: where to.
+    :param frame: the frame.
+    :param file: path of the file.
     :param format: csv, tsv, json (a list of rows) or parquet.
     """
     if format != "parquet":
@@ -148,7 +148,7 @@ def write_frame(frame: DataFrame, file: Path, format: str) -> None:
         importlib.import_module("pyarrow")
     except ImportError:
         raise InputError(
-            problem="Parquet files need pyarrow, which is not installed",
+            problem="Parquet files require pyarrow, which is not installed",
             remedy="install it with pip install pyarrow, or write a CSV file",
         ) from None
     with files.atomic(file) as part:

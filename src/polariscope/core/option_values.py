@@ -1,7 +1,7 @@
-"""One value of an option: converted from text, checked against its annotation, and described in words.
+"""Values of options: conversion from text, checks against annotations, and descriptions in words.
 
 This is the only mechanism that validates options. Annotations are plain types, unions, ``Literal``, tuples and
-mappings, with limits as :mod:`annotated_types` has them: ``Annotated[float, Ge(0), Advice("1 is the VAE")]``.
+mappings, with limits from :mod:`annotated_types`: ``Annotated[float, Ge(0), Advice("1 is the VAE")]``.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from polariscope.core.errors import InputError, Text
 SWITCH = dict.fromkeys(("true", "yes", "on", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "off", "f", "n", "0"), False
 )
-"""Texts of an option that is on or off."""
+"""Texts that are accepted for an option that is on or off."""
 LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-"""Limits of numbers, as :mod:`annotated_types` names them: ``Annotated[int, Ge(2)]``."""
-FINITE, ALL_FINITE = "be finite", "hold finite numbers"
+"""Limits of numbers, by their names in :mod:`annotated_types`: ``Annotated[int, Ge(2)]``."""
+FINITE, ALL_FINITE = "be finite", "contain finite numbers"
 
 
 @dataclasses.dataclass(frozen=True)
 class Advice:
-    """What to say to who gave a value that an option does not take; stands in its annotation."""
+    """Hint shown when a value is rejected; part of the annotation of an option."""
 
     text: Text
     """The remedy of the error."""
 
 
 def convert(value: object, annotation: object) -> Any:
-    """Return a value as the type of its option; raise ValueError if it does not fit.
+    """Convert a value to the type of its option; raise ValueError if that is not possible.
 
-    A value that already has one of the types stays as it is. Otherwise the first type that fits is taken. Limits are
+    A value that already has one of the types is unchanged. Otherwise the first type that fits is used. Limits are
     checked by :func:`check_value`.
 
     >>> convert("4", float), convert("60,40", tuple[int, ...]), convert("none", int | None), convert(4, float | int)
@@ -60,7 +60,7 @@ def convert(value: object, annotation: object) -> Any:
 
 
 def _as_kind(value: Any, kind: Any) -> Any:
-    """Return a value as one type that is not a union; raise ValueError, TypeError or OverflowError otherwise."""
+    """Convert a value to one type that is not a union; raise ValueError, TypeError or OverflowError on failure."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in (Any, object):
         return value
@@ -114,8 +114,9 @@ def _as_integer(value: Any) -> int:
 
 
 def _split(value: Any, annotation: Any) -> Any:
-    """Text from a command line: ``"60,40,20"`` for a tuple, ``"0,1;1,0"`` for a tuple of tuples, ``"none"`` for
-    None, ``"4"`` for the choice 4.
+    """Split text from a command line.
+
+    ``"60,40,20"`` is a tuple, ``"0,1;1,0"`` a tuple of tuples, ``"none"`` None and ``"4"`` the choice 4.
     """
     if not isinstance(value, str):
         return value
@@ -162,7 +163,7 @@ def kinds_of(annotation: Any) -> tuple[Any, ...]:
 
 
 def is_switch(annotation: Any) -> bool:
-    """Return whether an option is on or off, so its flag needs no value.
+    """Return True if an option is on or off, so its flag requires no value.
 
     :param annotation: the annotation of an option.
 
@@ -173,7 +174,7 @@ def is_switch(annotation: Any) -> bool:
 
 
 def show(value: object) -> str:
-    """The value of an option as it would be typed.
+    """Return the value of an option as it would be typed.
 
     >>> show(True), show((1, 0.5)), show(None), show(1e-3)
     ('on', '1,0.5', 'none', '0.001')
@@ -186,12 +187,12 @@ def show(value: object) -> str:
 
 
 def check_value(name: str, value: object, annotation: object, owner: str = "") -> None:
-    """Refuse one value outside of what its annotation allows.
+    """Check one value against its annotation.
 
-    :param name: The argument's name.
-    :param value: What was given for it.
-    :param annotation: What it may be.
-    :param owner: (default none) whose option it is, as messages say it.
+    :param name: name of the argument.
+    :param value: its value.
+    :param annotation: its annotation.
+    :param owner: (default none) owner of the option in messages, such as "objective 'beta'".
     """
     must = violation(annotation, value)
     if must is None:
@@ -202,13 +203,13 @@ def check_value(name: str, value: object, annotation: object, owner: str = "") -
 
 
 def remedy_for(annotation: object, value: object) -> Text | None:
-    """The nearest word that an option can be, or what its annotation advises."""
+    """Return the most similar allowed word as a suggestion, or the advice of the annotation."""
     nearest = difflib.get_close_matches(str(value), [word for word in _choices(annotation) if word], n=1)
     return f"did you mean {nearest[0]!r}?" if nearest else _advice(annotation)
 
 
 def violation(annotation: object, value: object) -> str | None:
-    """What must hold of a value and does not; None where all does, and for types that are not known here.
+    """Return the rule that a value violates; None if it violates none, or if its type is not supported here.
 
     >>> from annotated_types import Ge, Gt, Lt
     >>> violation(Annotated[float, Gt(0)], 0.0), violation(Annotated[float, Gt(0)], 1)
@@ -259,7 +260,7 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def _outside(limits: list[Any], value: Any) -> str | None:
-    """What a number must be that is not within its limits."""
+    """Return the rule that a number outside its limits violates, otherwise None."""
     bounds = {name: getattr(limit, name) for limit in limits for name in LIMITS if hasattr(limit, name)}
     holds = {
         "ge": lambda bound: value >= bound,
@@ -284,14 +285,14 @@ def _bounds(bounds: Mapping[str, int | float]) -> str:
 
 
 def _choices(annotation: Any) -> list[str]:
-    """The words an option may be."""
+    """Return the words that an annotation allows."""
     if get_origin(annotation) is Literal:
         return [str(choice) for choice in get_args(annotation)]
     return [word for argument in get_args(annotation) for word in _choices(argument)]
 
 
 def _advice(annotation: Any) -> Text | None:
-    """What an annotation advises, wherever in it that stands."""
+    """Return the advice in an annotation, at any depth."""
     if isinstance(annotation, Advice):
         return annotation.text
     parts = get_args(annotation) if get_origin(annotation) is not Literal else ()
@@ -299,7 +300,7 @@ def _advice(annotation: Any) -> Text | None:
 
 
 def is_default(value: Any, default: Any) -> bool:
-    """Whether a value is the default, which is always allowed: ∞ may be one."""
+    """Return True if a value is the default, which is always allowed, even if it is ∞."""
     return value is default or (_is_number(value) and _is_number(default) and bool(value == default))
 
 
@@ -311,11 +312,11 @@ WORDS: Mapping[object, str] = {
     Path: "a path",
     type(None): "none",
 }
-"""Types in words."""
+"""Descriptions of types."""
 
 
 def describe(annotation: object) -> str:
-    """A type in words.
+    """Describe a type in words.
 
     >>> describe(float), describe(tuple[int, ...]), describe(bool | None)
     ('a number', 'a list of integers', 'true or false or none')
@@ -325,7 +326,7 @@ def describe(annotation: object) -> str:
     >>> describe(Annotated[int, Ge(2)] | None)
     'an integer, at least 2, or none'
 
-    :param annotation: The type, as an option is annotated with it.
+    :param annotation: the annotation of an option.
     """
     if get_origin(annotation) is Annotated:
         kind, *limits = get_args(annotation)

@@ -1,10 +1,10 @@
-"""The options of a concept: read from its signature, checked at the door.
+"""Options of concepts, read from their signatures and checked.
 
 A concept's options are the fields of its frozen dataclass or the keyword-only arguments of its function; their
-defaults are the paper's. Command-line flags, study files and ``train(**options)`` are derived from them.
+defaults are those of the paper. Command-line flags, study files and ``train(**options)`` are derived from them.
 
-An option says what it may be in its annotation, ``Annotated[float, Ge(0), Advice("1 is the VAE")]`` or
-``Literal["pad", "crop"]``. That is checked when the class that has it is made, by whoever makes it.
+The annotation of an option defines its allowed values: ``Annotated[float, Ge(0), Advice("1 is the VAE")]`` or
+``Literal["pad", "crop"]``. They are checked whenever an instance of the class is created.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Option:
 
     name: str
     annotation: Any
-    default: object  # dataclasses.MISSING when it must be given
+    default: object  # dataclasses.MISSING if the option is required
     help: str
 
     @property
@@ -52,12 +52,12 @@ class Option:
 
 @functools.cache
 def options_of(concept: Any) -> dict[str, Option]:
-    """The options of a dataclass (its fields) or a function (its keyword-only arguments), in order.
+    """Return the options of a dataclass (its fields) or a function (its keyword-only arguments), in order.
 
-    What each is for is said under the field, or in the function's docstring: ``:param name: (default 4) text``.
-    A function that a decorator gave further arguments, which are no options, has its own in ``own_options``. A field
-    that is none says so in its metadata, ``is_option=False``. A member that was read from its file has its options in
-    ``declared_options``.
+    The help text is the string under a field, or the line ``:param name: (default 4) text`` of the function's
+    docstring. If a decorator added arguments that are not options, the attribute ``own_options`` is the function with
+    options only. A field with the metadata ``is_option=False`` is not an option. A member that was read from its file
+    has its options in ``declared_options``.
     """
     if hasattr(concept, "declared_options"):
         return dict(concept.declared_options)
@@ -91,7 +91,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 
 
 def _field_docstrings(concept: Any) -> dict[str, str]:
-    """The string literal under each field of a dataclass and of the dataclasses it inherits from."""
+    """Return the string literal under each field of a dataclass and of the dataclasses it inherits from."""
     docstrings: dict[str, str] = {}
     for kind in reversed(inspect.getmro(concept)):
         if not dataclasses.is_dataclass(kind):
@@ -105,7 +105,7 @@ def _field_docstrings(concept: Any) -> dict[str, str]:
 def documented_fields(node: ast.ClassDef) -> dict[str, str]:
     """Return the string literal under each field of a class.
 
-    :param node: the class.
+    :param node: syntax tree of the class.
     """
     docstrings = {}
     for field, text in zip(node.body, node.body[1:], strict=False):
@@ -121,7 +121,7 @@ def documented_fields(node: ast.ClassDef) -> dict[str, str]:
 
 
 def documented_parameters(docstring: str) -> dict[str, str]:
-    """Return what a function's docstring says of each argument, without the default.
+    """Return the description of each argument in a function's docstring, without the default.
 
     :param docstring: the docstring, without its indentation.
 
@@ -136,14 +136,14 @@ def documented_parameters(docstring: str) -> dict[str, str]:
 def check_options(
     owner: str, concept: Callable[..., object], values: Mapping[str, object], *, partial: bool = False
 ) -> dict[str, Any]:
-    """Refuse unknown options and values of the wrong type; return the values, converted (``"4"`` to 4.0).
+    """Check options and return their converted values (``"4"`` becomes 4.0); unknown names raise an error.
 
-    NaN and ∞ are refused too, in lists as well: no option has a use for them, and JSON, in which settings are kept,
-    has no NaN. An option whose default is ∞ takes it.
+    NaN and ∞ raise an error too, also in lists: no option requires them, and JSON, in which settings are stored, has no
+    NaN. An option whose default is ∞ accepts it.
 
-    ``owner`` is how the messages call the concept, e.g. ``objective 'beta'``, or "" if there is only one. An annotation
-    may hold a predicate (``Annotated[str, Predicate(is_known)]``); where that raises an :class:`InputError`, this is
-    the message. With ``partial``, required options can be missing: others are added later.
+    ``owner`` is the name of the concept in messages, e.g. ``objective 'beta'``, or "" if there is only one. An
+    annotation can contain a predicate (``Annotated[str, Predicate(is_known)]``); if it raises an :class:`InputError`,
+    that is the message. With ``partial``, required options can be missing and are added later.
     """
     options = options_of(concept)
     for name in values:
@@ -153,11 +153,11 @@ def check_options(
     if missing and not owner:
         raise InputError(missing[0], "be given")
     if missing and not partial:
-        raise InputError(problem=f"{owner} needs {', '.join(missing)}", remedy="give a value for each")
+        raise InputError(problem=f"{owner} requires {', '.join(missing)}", remedy="pass a value for each")
     checked = {}
     concept = getattr(concept, "own_options", concept)
     for name, value in values.items():
-        if isinstance(value, bool):  # which would be taken for 0 or 1
+        if isinstance(value, bool):  # conversion would turn it into 0 or 1
             check_value(name, value, options[name].annotation, owner)
         try:
             checked[name] = convert(value, options[name].annotation)
@@ -171,7 +171,7 @@ def check_options(
 
 
 def non_default(concept: Callable[..., object], options: Mapping[str, object]) -> dict[str, Any]:
-    """The options that are not the defaults, in the order of the signature."""
+    """Return the options that differ from their defaults, in the order of the signature."""
     return {
         name: options[name]
         for name, option in options_of(concept).items()
@@ -180,7 +180,7 @@ def non_default(concept: Callable[..., object], options: Mapping[str, object]) -
 
 
 Refuse: TypeAlias = Callable[[str], Exception]
-"""Makes the error about a name that no part has."""
+"""A function that returns the error about a name that no part has."""
 
 
 def route(
@@ -191,16 +191,17 @@ def route(
     defers: Mapping[str, Collection[str]] | None = None,
     spell: Callable[[str], str] = str,
 ) -> dict[str, tuple[str, str]]:
-    """Return the part and the option that each name stands for.
+    """Return the part and the option that each name refers to.
 
-    ``PART_NAME`` always works, ``NAME`` if one part has it. This is the one place where options are given to parts, for
-    :func:`polariscope.train`, sizing and the command line.
+    ``PART_NAME`` always works; ``NAME`` works if only one part has it. :func:`polariscope.train`, sizing and the
+    command line all use this function.
 
     :param names: names of options, with or without their part.
     :param parts: names of the options of each part.
-    :param refuse: makes the error about a name that no part has.
-    :param defers: (default none) parts that leave an option to others which have it too: ``{"data": ["training"]}``.
-    :param spell: (default: as it is) spells a name for the reader of a message.
+    :param refuse: function that returns the error about a name that no part has.
+    :param defers: (default none) parts with lower priority than others that have the same option:
+        ``{"data": ["training"]}``.
+    :param spell: (default: unchanged) function that formats a name for messages.
 
     >>> parts = {"training": ["seed", "steps"], "prior": ["scale"], "data": ["seed", "scale"]}
     >>> route(["seed", "data_seed", "prior_scale"], parts, KeyError, defers={"data": ["training"]})
@@ -220,45 +221,47 @@ def route(
             raise refuse(key)
         if len(matches) > 1:
             forms = " or ".join(spell(f"{part}_{name}") for part, name in matches)
-            raise InputError(problem=f"{spell(key)} belongs to more than one part", remedy=f"say {forms}")
+            raise InputError(problem=f"{spell(key)} belongs to more than one part", remedy=f"use {forms}")
         routed[key] = matches[0]
     return routed
 
 
-def build(family: Family, chosen: object, options: Mapping[str, object] | None = None) -> Any:
-    """A concept with its options, from a name, a mapping ``{"name": …, option: …}`` or a finished instance."""
+def build(family: Family, choice: object, options: Mapping[str, object] | None = None) -> Any:
+    """Create a concept from a name, a mapping ``{"name": …, option: …}`` or an existing instance."""
     values = dict(options or {})
-    if isinstance(chosen, Mapping):
-        values = {**{key: value for key, value in chosen.items() if key != "name"}, **values}
-        if "name" not in chosen:
-            raise InputError(problem=f"a {family.noun} given as a mapping needs a 'name'", got=sorted(chosen))
-        chosen = chosen["name"]
-    if isinstance(chosen, str):
-        concept = family[chosen]
-        return concept(**check_options(f"{family.noun} {chosen!r}", concept, values))
-    family.name_of(chosen)  # refuses what is none of the family
+    if isinstance(choice, Mapping):
+        values = {**{key: value for key, value in choice.items() if key != "name"}, **values}
+        if "name" not in choice:
+            raise InputError(
+                problem=f"a {family.noun} requires a 'name' if it is a mapping", got=sorted(choice)
+            )
+        choice = choice["name"]
+    if isinstance(choice, str):
+        concept = family[choice]
+        return concept(**check_options(f"{family.noun} {choice!r}", concept, values))
+    family.name_of(choice)  # raises if it is not a member of the family
     if values:
         raise InputError(
-            problem=f"{family.noun} was given as an object, so it takes no further options",
+            problem=f"{family.noun} is an object, so it takes no further options",
             got=", ".join(values),
-            remedy="set them when you make it",
+            remedy="set them when you create it",
         )
-    return chosen
+    return choice
 
 
 def spelled_out(*records: Any, open_ended: bool = False) -> Callable[[Function], Function]:
-    """Decorate a function whose ``**options`` are fields of records: signature and docstring show each of them.
+    """Decorate a function whose ``**options`` are fields of records, so signature and docstring list them.
 
     Type checkers read the annotation of ``**options`` (``Unpack`` of a ``TypedDict``); ``help()`` and tab completion
     show the fields with their defaults. In the docstring they replace the line about ``options``.
 
     :param records: dataclasses whose fields the function accepts by name.
-    :param open_ended: (default False) whether the function accepts further options; signature and docstring keep them.
+    :param open_ended: (default False) if True, the function accepts further options, and ``**options`` stays listed.
     """
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
-        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        named = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
         (rest,) = (each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD)
         kinds = {name: kind for record in records for name, kind in get_type_hints(record).items()}
         options = [
@@ -279,7 +282,7 @@ def spelled_out(*records: Any, open_ended: bool = False) -> Callable[[Function],
             function.__doc__ or "",
             flags=re.MULTILINE,
         )
-        parameters = [*own, *fields, *([rest] if open_ended else [])]
+        parameters = [*named, *fields, *([rest] if open_ended else [])]
         function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return function
 
@@ -287,30 +290,29 @@ def spelled_out(*records: Any, open_ended: bool = False) -> Callable[[Function],
 
 
 Affects = Literal["weights", "log", "files"]
-"""What an option changes: the weights, only the log, or only which files are kept."""
-ALWAYS = object()  # no record lacks the option
+"""Effect of an option: on the weights, only on the log, or only on the files that are stored."""
+ALWAYS = object()  # every record contains the option
 
 
 def option(default: Any, *, since: str = "", absent: object = ALWAYS, affects: Affects = "weights") -> Any:
-    """Declare a field of a dataclass of options that is newer than some records, or that changes no weights.
+    """Declare an option that is newer than some records, or that does not change the weights.
 
     ``depth: int = option(2, since="0.3", absent=1)``: records written before 0.3 do not have the option, and their
     models were trained as if it were 1. It is left out of a record if it has that value, so the hashes of earlier
-    settings stay as they are, and a record without it is read with that value (:func:`to_record`,
-    :func:`from_record`).
+    settings do not change. A record without it is read with that value (:func:`to_record`, :func:`from_record`).
 
     :param default: the default.
     :param since: (default "": the first version) version that added the option.
-    :param absent: the value that records without the option have; required if ``since`` is given.
-    :param affects: (default "weights") what the option changes.
+    :param absent: value that applies to records without the option; required with ``since``.
+    :param affects: (default "weights") effect of the option.
     """
     if bool(since) != (absent is not ALWAYS):
-        raise TypeError("an option that is newer than some records needs both since and absent")
+        raise TypeError("an option that is newer than some records requires both since and absent")
     return dataclasses.field(default=default, metadata={"since": since, "absent": absent, "affects": affects})
 
 
 def to_record(options: Any) -> dict[str, Any]:
-    """Return a dataclass of options as JSON values, without newer options that have the value of their absence.
+    """Convert a dataclass of options to JSON values, leaving out newer options that equal their ``absent`` value.
 
     :param options: the dataclass.
     """
@@ -324,7 +326,7 @@ def to_record(options: Any) -> dict[str, Any]:
 
 
 def from_record(kind: type[Recorded], record: Mapping[str, Any]) -> Recorded:
-    """Return the dataclass of options that :func:`to_record` wrote, in this version or an earlier one.
+    """Rebuild a dataclass of options from the output of :func:`to_record`, of this or an earlier version.
 
     :param kind: the dataclass.
     :param record: its record.
@@ -333,7 +335,7 @@ def from_record(kind: type[Recorded], record: Mapping[str, Any]) -> Recorded:
 
 
 def completed(kind: Any, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record that :func:`to_record` wrote with the options that it leaves out.
+    """Add the options that :func:`to_record` left out to a record.
 
     :param kind: the dataclass of options.
     :param record: its record, of this version or an earlier one.
@@ -342,7 +344,7 @@ def completed(kind: Any, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def affecting(kind: Any, *parts: Affects) -> set[str]:
-    """Return the names of the options that change one of these parts.
+    """Return the names of the options that affect one of these parts.
 
     :param kind: a dataclass of options.
     :param parts: "weights", "log" or "files".
@@ -353,13 +355,13 @@ def affecting(kind: Any, *parts: Affects) -> set[str]:
 
 
 def _absent(kind: Any) -> dict[str, Any]:
-    """Return the values that newer options have in records without them."""
+    """Return the values of newer options that apply to records without them."""
     values = {field.name: field.metadata.get("absent", ALWAYS) for field in dataclasses.fields(kind)}
     return {name: value for name, value in values.items() if value is not ALWAYS}
 
 
 def rebuild(family: Family, record: Mapping[str, Any]) -> Any:
-    """Return the concept that :func:`describe_concept` recorded, in this version or an earlier one.
+    """Rebuild a concept from the output of :func:`describe_concept`, of this or an earlier version.
 
     :param family: its family.
     :param record: its record, with its ``name``.
@@ -380,10 +382,10 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def checked(kind: Kind) -> Kind:
-    """Decorator of a dataclass: the values of its fields are checked before it is made.
+    """Decorate a dataclass so that the values of its fields are checked when an instance is created.
 
-    The class says what its fields may be: ``beta: Annotated[float, Ge(0), Advice("1 is the VAE")] = 4.0``; making
-    one with −1 is refused with "beta must not be negative, got -1; 1 is the VAE."
+    With ``beta: Annotated[float, Ge(0), Advice("1 is the VAE")] = 4.0`` the value −1 raises "beta must not be negative,
+    got -1; 1 is the VAE."
 
     :param kind: the dataclass.
     """
@@ -392,11 +394,11 @@ def checked(kind: Kind) -> Kind:
 
     @functools.wraps(make)
     def init(self: Any, *args: Any, **options: Any) -> None:
-        if type(self) is kind:  # one that inherits has options of its own
+        if type(self) is kind:  # a subclass has its own options and check
             try:
                 values = signature.bind(self, *args, **options).arguments
             except TypeError:
-                values = {}  # Python says what is missing or too much
+                values = {}  # the call below raises Python's message about the arguments
             check_values(kind, values)
         make(self, *args, **options)
 
@@ -405,11 +407,11 @@ def checked(kind: Kind) -> Kind:
 
 
 def check_values(concept: Callable[..., object], values: Mapping[str, object], owner: str = "") -> None:
-    """Refuse values outside of what the annotations allow.
+    """Check values against annotations.
 
-    :param concept: The dataclass or function whose annotations they are.
-    :param values: Values by name; names that have no annotation are passed over.
-    :param owner: (default none) whose options they are, as messages say it.
+    :param concept: the dataclass or function with the annotations.
+    :param values: values by name; names without an annotation are ignored.
+    :param owner: (default none) name of the concept in messages.
     """
     hints, defaults = _hints(concept), _defaults(concept)
     for name, value in values.items():

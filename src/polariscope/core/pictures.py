@@ -1,4 +1,4 @@
-"""Images as pictures: bytes in rows, columns and sheets, and as PNG inside a page."""
+"""Conversion of images to pictures: bytes in rows, columns and sheets, and PNG data for pages."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from polariscope.core.figure_style import DIVERGING
 PAPER = 255
 """Grey level of the gaps between pictures."""
 MAX_PIXELS = 96
-"""Longest side; larger images are shown smaller, which keeps a page light."""
+"""Maximum length of a side; larger images are reduced to keep pages small."""
 
 
 def to_pictures(
     images: Float[np.ndarray, "image channel height width"], display_range: tuple[float, float] = (0.0, 1.0)
 ) -> UInt8[np.ndarray, "image height width colour"]:
-    """Return bytes 0–255 with the channels last; values beyond ``display_range`` are clipped.
+    """Return bytes 0–255 with the channels last; values outside ``display_range`` are clipped.
 
-    Three channels are colours, one is grey; of any other number the mean is shown.
+    Three channels are colours, one channel is grey. For other numbers of channels their mean is shown.
     """
     if images.ndim != 4:
         raise InputError(
-            problem="pictures are made of images (channel, height, width)",
+            problem="pictures require images (channel, height, width)",
             got=f"observations of shape {images.shape[1:]}",
-            remedy="flat data have none",
+            remedy="tables have no pictures",
         )
     if not np.isfinite(images).all():
         raise InputError(
-            "images", "be finite", got="NaN or infinite values", remedy="the model may have diverged"
+            "images", "be finite", got="NaN or infinite values", remedy="the model might have diverged"
         )
     if images.shape[1] not in (1, 3):
         images = images.mean(axis=1, keepdims=True)
@@ -44,7 +44,7 @@ def to_pictures(
 def tile(
     pictures: UInt8[np.ndarray, "row column height width colour"], gap: int | None = None
 ) -> UInt8[np.ndarray, "tall wide colour"]:
-    """Return rows and columns of pictures of one size on one sheet, with a gap of paper between them."""
+    """Arrange pictures of equal size in rows and columns, with gaps between them."""
     rows, columns, height, width, colours = pictures.shape
     gap = max(1, width // 16) if gap is None else gap
     sheet = np.full(
@@ -59,9 +59,9 @@ def tile(
 def strip(
     images: Float[np.ndarray, "image channel height width"], display_range: tuple[float, float]
 ) -> UInt8[np.ndarray, "tall wide colour"]:
-    """Return images side by side with a gap of paper between them.
+    """Arrange images in a row, with gaps between them.
 
-    Three channels are colours, one is grey; of any other number the mean is shown. Values beyond
+    Three channels are colours, one channel is grey. For other numbers of channels their mean is shown. Values outside
     ``display_range`` are clipped.
     """
     return join([_shrink(picture) for picture in to_pictures(images, display_range)])
@@ -70,7 +70,7 @@ def strip(
 def sheet(
     images: Float[np.ndarray, "row column channel height width"], display_range: tuple[float, float]
 ) -> UInt8[np.ndarray, "tall wide colour"]:
-    """Return rows and columns of images with gaps between them; colours and range as in :func:`strip`."""
+    """Arrange images in rows and columns, with gaps between them; colours and range as in :func:`strip`."""
     pictures = to_pictures(images.reshape(-1, *images.shape[2:]), display_range)
     small = np.stack([_shrink(picture) for picture in pictures])
     return tile(small.reshape(*images.shape[:2], *small.shape[1:]))
@@ -79,12 +79,12 @@ def sheet(
 def difference_strip(
     differences: Float[np.ndarray, "image channel height width"], scale: float
 ) -> UInt8[np.ndarray, "tall wide colour"]:
-    """Return signed differences, mean over channels: red where positive, blue where negative, white where none."""
+    """Show signed differences, averaged over channels: positive values are red, negative blue, and 0 is white."""
     return join([_shrink(picture) for picture in diverging(differences.mean(axis=1), scale)])
 
 
 def diverging(values: Float[np.ndarray, "*shape"], scale: float) -> UInt8[np.ndarray, "*shape 3"]:
-    """Return colours of values from −scale to scale; a scale of 0 (nothing differs) is all white."""
+    """Return colours of values from −scale to scale; all white if the scale is 0."""
     from matplotlib import colormaps
 
     positions = values / (2 * scale) + 0.5 if scale > 0 else np.full(values.shape, 0.5)
@@ -94,7 +94,7 @@ def diverging(values: Float[np.ndarray, "*shape"], scale: float) -> UInt8[np.nda
 def join(
     pictures: list[UInt8[np.ndarray, "height width colour"]],
 ) -> UInt8[np.ndarray, "height total colour"]:
-    """Return pictures of one size side by side."""
+    """Arrange pictures of equal size in a row."""
     height, width, colours = pictures[0].shape
     gap = np.full((height, max(1, width // 16), colours), PAPER, dtype=np.uint8)
     parts = [part for picture in pictures for part in (gap, picture)][1:]
@@ -102,7 +102,7 @@ def join(
 
 
 def data_uri(picture: UInt8[np.ndarray, "height width colour"]) -> str:
-    """Return a picture as the address of a PNG image inside the page."""
+    """Return a picture as a PNG data URI."""
     from PIL import Image
 
     squeezed = picture[:, :, 0] if picture.shape[2] == 1 else picture

@@ -5,8 +5,8 @@ A package registers a metric in its ``pyproject.toml``::
     [project.entry-points."polariscope.metrics"]
     halves = "their_package.halves:halves"
 
-The group is that of the family, the key the name of the member, the value the module and the object. The names are read
-from the metadata of installed packages; a module of theirs is imported only when its member is asked for.
+The group is that of the family, the key is the name of the member, and the value is its module and object. Names are
+read from the metadata of installed packages; a plug-in's module is imported only when its member is used.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from polariscope.core.errors import PolariscopeError
 
 
 class PluginError(PolariscopeError):
-    """A member of another package cannot be used; the message names the package."""
+    """Error about a member of another package that cannot be used; the message names the package."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Plugin:
-    """A member that another package declares, not imported."""
+    """A member that another package declares; it is not imported yet."""
 
     name: str
     """The name of the member."""
     entries: tuple[EntryPoint, ...]
-    """The entry points of this name: one, unless several packages chose the same name."""
+    """Entry points with this name; more than one if several packages use the same name."""
 
     @property
     def package(self) -> str:
-        """The packages that declare it, each with its version."""
+        """Packages that declare it, each with its version."""
         known = (entry.dist for entry in self.entries)
         return " and ".join("an unknown package" if d is None else f"{d.name} {d.version}" for d in known)
 
@@ -46,22 +46,22 @@ class Plugin:
     def load(self, noun: str) -> object:
         """Import the module of the member and return the object.
 
-        :param noun: what the family calls its members, for the message if this fails.
+        :param noun: noun for members of the family, for error messages.
         """
         if len(self.entries) > 1:
             raise PluginError(
-                f"two {noun}s named {self.name!r}, of {self.package}; uninstall one of these packages."
+                f"two {noun}s are named {self.name!r}, in {self.package}; uninstall one of these packages."
             )
         try:
             return self.entries[0].load()
-        except Exception as error:  # whatever a foreign module raises while it is imported
+        except Exception as error:  # the import of a foreign module can raise anything
             raise self.error(noun, f"{type(error).__name__}: {error}") from error
 
     def error(self, noun: str, reason: str) -> PluginError:
-        """Return the error for a member that cannot be opened.
+        """Return the error about a member that cannot be imported.
 
-        :param noun: what the family calls its members.
-        :param reason: what went wrong.
+        :param noun: noun for members of the family.
+        :param reason: the problem.
         """
         reason = reason.rstrip(". ")
         return PluginError(
@@ -80,7 +80,7 @@ def plugins_of(group: str) -> dict[str, Plugin]:
 
 @functools.cache
 def _read_metadata(path: tuple[str, ...]) -> dict[str, dict[str, Plugin]]:  # noqa: ARG001 (the key of the cache)
-    """Plugins by group and name. The metadata are read once, as long as ``sys.path`` stays as it is."""
+    """Return plug-ins by group and name. The metadata are read once for each value of ``sys.path``."""
     declared = entry_points()
     groups: dict[str, dict[str, list[EntryPoint]]] = {}
     for group in sorted(declared.groups):

@@ -1,8 +1,8 @@
-"""Progress of long jobs: one event that every job sends, and displays of it.
+"""Progress of long jobs: an event that all jobs send, and displays of it.
 
-A job calls a function of one :class:`ProgressEvent` (:data:`Progress`). Displays are such functions: a percentage
-(:class:`PercentLine`), or the last message of each task (:class:`ProgressDisplay`), which are updated in place on a
-terminal and in a notebook, and are plain lines now and then in a log.
+A job calls a function (:data:`Progress`) with a :class:`ProgressEvent`. Displays are such functions: they show a
+percentage (:class:`PercentLine`), or the last message of each task (:class:`ProgressDisplay`). Both are updated in
+place on a terminal; in a log they print occasional lines.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 PATIENCE = 2.0
-"""Seconds that a job may take before anything is shown."""
+"""Seconds after which progress is first shown."""
 EVERY_SECONDS = 20.0
 """Seconds between two lines of a log."""
 MAX_LINES = 12
-"""Lines that are live at the same time."""
+"""Maximum number of live lines."""
 
 
 Fact: TypeAlias = int | float | str
@@ -28,15 +28,15 @@ Fact: TypeAlias = int | float | str
 
 @dataclasses.dataclass(frozen=True)
 class ProgressEvent:
-    """The state of a task: how much is done, and of how much."""
+    """State of a task: the amount of work done, and the total."""
 
     task: str
     """Name of the task: "dsprites: unpacking the images", "seed 0: 16 latents"."""
     done: int = 0
     total: int | None = None
-    """How much there is to do, in the unit of ``done``; None if nobody knows."""
+    """Total amount of work, in the unit of ``done``; None if unknown."""
     unit: str = ""
-    """What is counted: "step", "metric"."""
+    """Unit of ``done``: "step", "metric"."""
     facts: Mapping[str, Fact] = dataclasses.field(default_factory=dict)
     """Further values by name, for programs."""
     message: str = ""
@@ -44,12 +44,12 @@ class ProgressEvent:
 
     @property
     def percent(self) -> int | None:
-        """Share that is done, in per cent, rounded down; None without a total."""
+        """Completed share in per cent, rounded down; None without a total."""
         return None if self.total is None else 100 * self.done // max(self.total, 1)
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do."""
+        """True if the task is complete."""
         return self.total is not None and self.done >= self.total
 
     def __str__(self) -> str:
@@ -67,15 +67,15 @@ AnyProgress: TypeAlias = Callable[..., None]
 
 
 class Task:
-    """A task of a job, called with what is done and what there is to do.
+    """A task of a job, called with the amount of work done and the total.
 
     >>> task = Task(lambda event: print(event), "counting")
     >>> task(1, 4)
     counting … 25 %
 
-    :param progress: called with the events; None for nobody.
-    :param name: of the task.
-    :param unit: (default none) what is counted.
+    :param progress: function called with the events, or None.
+    :param name: name of the task.
+    :param unit: (default none) unit of the amounts.
     """
 
     def __init__(self, progress: Progress | None, name: str, unit: str = "") -> None:
@@ -87,9 +87,9 @@ class Task:
 
 
 def takes_events(function: Callable[..., object]) -> bool:
-    """Return whether a function has one parameter, annotated as :class:`ProgressEvent`.
+    """Return True if a function has one parameter, annotated as :class:`ProgressEvent`.
 
-    :param function: any.
+    :param function: the function.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -105,8 +105,8 @@ def listener(
 
     Functions that do not take events are called as documented in 0.2.0.
 
-    :param progress: a function of events, one of 0.2.0, or None.
-    :param arguments: from an event to the arguments that the public function documented in 0.2.0.
+    :param progress: a function of events, a function with the arguments of 0.2.0, or None.
+    :param arguments: converts an event to the arguments documented in 0.2.0.
     """
     if progress is None or takes_events(progress):
         return progress
@@ -125,7 +125,7 @@ def reporting(
     """Yield the function of events for an argument ``progress`` that can also be True, for a display.
 
     :param progress: True, False, None, or a function; see :func:`listener`.
-    :param arguments: from an event to the arguments of a function of 0.2.0.
+    :param arguments: converts an event to the arguments documented in 0.2.0.
     """
     if progress is True:
         with ProgressDisplay(transient=True) as display:
@@ -135,11 +135,11 @@ def reporting(
 
 
 class ProgressDisplay:
-    """The last message of each task: live on a terminal and in a notebook, plain lines now and then in a log.
+    """The last message of each task: live on a terminal and in a notebook, occasional lines in a log.
 
     :param every_seconds: (default 20) seconds between two lines of a log.
-    :param transient: (default False) whether live lines vanish at the end.
-    :param clock: (default time.monotonic) seconds since some moment.
+    :param transient: (default False) if True, live lines disappear at the end.
+    :param clock: (default time.monotonic) function that returns a time in seconds.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class ProgressDisplay:
         self.live = Live(self.text, console=self.console, refresh_per_second=4, transient=transient)
         self.lines: dict[str, str] = {}
         self.printed: float | None = None
-        """When the last line of the log was printed, or the first event came."""
+        """Time of the last printed line, or of the first event."""
 
     def __enter__(self) -> ProgressDisplay:
         if self.is_live:
@@ -182,7 +182,7 @@ class ProgressDisplay:
             self.print(event)
 
     def print(self, event: ProgressEvent) -> None:
-        """Print a line that stays, above those that are live.
+        """Print a permanent line above the live lines.
 
         :param event: the state of a task.
         """
@@ -191,13 +191,13 @@ class ProgressDisplay:
 
 
 class PercentLine:
-    """The percentage of one task; nothing is shown of a task that is done at once.
+    """The percentage of one task; a task that ends quickly is not shown.
 
-    On a terminal the percentage is updated in place. Elsewhere (a file, a pipe) there is one line when it becomes
-    clear that the task takes a while, and one when it is done.
+    On a terminal the percentage is updated in place. In a file or pipe one line is printed after ``patience`` seconds,
+    and one at the end.
 
-    :param task: what is being done: "dsprites: unpacking the images".
-    :param patience: (default 2) seconds before anything is shown.
+    :param task: name of the task: "dsprites: unpacking the images".
+    :param patience: (default 2) seconds after which progress is first shown.
     """
 
     def __init__(self, task: str, patience: float = PATIENCE) -> None:
@@ -223,15 +223,15 @@ class PercentLine:
         if kind is None:
             print(f"{self.task}: done in {time.monotonic() - self.start:.0f} s", file=sys.stderr, flush=True)
         elif self.is_live:
-            print(file=sys.stderr)  # what is said next begins on a line of its own
+            print(file=sys.stderr)  # the next output, an error message, starts on a new line
 
 
 @contextlib.contextmanager
 def shown_progress(task: str, patience: float = PATIENCE) -> Iterator[Task]:
     """Yield a task to call as a job proceeds, shown by a :class:`PercentLine`.
 
-    :param task: what is being done.
-    :param patience: (default 2) seconds before anything is shown.
+    :param task: name of the task.
+    :param patience: (default 2) seconds after which progress is first shown.
     """
     with PercentLine(task, patience) as line:
         yield Task(line, task)

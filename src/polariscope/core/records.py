@@ -1,7 +1,7 @@
-"""Frozen records and settings to JSON, and records back, exactly.
+"""Exact conversion of frozen records and settings to JSON, and of JSON to records.
 
-JSON has no tuples, arrays, ∞ or NaN. Tuples and arrays become lists, ∞ the word "Infinity", NaN null; what they were
-is read from the annotations of the record's class.
+JSON has no tuples, arrays, ∞ or NaN. Tuples and arrays become lists, ∞ becomes the word "Infinity", and NaN becomes
+null. The annotations of the record's class determine the original types.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 INFINITIES = {math.inf: "Infinity", -math.inf: "-Infinity"}
-"""What both Python's float() and JavaScript's Number() read as ±∞."""
+"""Words that both Python's float() and JavaScript's Number() read as ±∞."""
 NUMBERS = {word: number for number, word in INFINITIES.items()}
 CELLS = {"float64": (float, int, type(None)), "int64": (int,), "bool": (bool,)}
-"""What an array of each type may hold in JSON, beside the words for ±∞."""
+"""Types of the cells of an array in JSON, besides the words for ±∞."""
 WORDS = {
     float: "a number",
     int: "an integer",
@@ -39,9 +39,9 @@ WORDS = {
 
 
 def to_plain(value: object) -> Any:
-    """A record, or settings, as JSON has them.
+    """Convert a record, or settings, to JSON values.
 
-    :param value: a dataclass, mapping, tuple, list, array or single value, in each other as one likes
+    :param value: a dataclass, mapping, tuple, list, array or single value, nested in any way
 
     >>> import numpy as np
     >>> to_plain({"shape": (3, np.int64(4)), "scores": np.array([0.5, np.inf, np.nan])})
@@ -55,9 +55,8 @@ def to_plain(value: object) -> Any:
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
-    if hasattr(
-        value, "tolist"
-    ):  # arrays and numbers of NumPy and torch, neither of which is imported for settings
+    # Arrays and numbers of NumPy and torch, recognised without importing either of them.
+    if hasattr(value, "tolist"):
         return to_plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return INFINITIES.get(value)
@@ -68,15 +67,15 @@ class AbstractRecord:
     """A frozen dataclass of results that can be written as JSON."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as JSON has it: tuples and arrays are lists, ∞ is the word "Infinity", NaN is null."""
+        """Return the record as JSON values: tuples and arrays are lists, ∞ is the word "Infinity", NaN is null."""
         return to_plain(self)
 
 
 class AbstractStoredRecord(AbstractRecord):
     """A record that can also be read back.
 
-    ``class Size(AbstractStoredRecord, remedy="size the data again")``: the remedy is what the error about JSON that is
-    no such record advises.
+    ``class Size(AbstractStoredRecord, remedy="size the data again")``: the remedy is part of the error message about
+    JSON that is not such a record.
     """
 
     _remedy: ClassVar[str] = "make it again"
@@ -88,9 +87,9 @@ class AbstractStoredRecord(AbstractRecord):
 
     @classmethod
     def from_dict(cls: type[Record], stored: Mapping[str, object]) -> Record:
-        """Return the record that :meth:`to_dict` wrote, equal in every bit; anything else is refused.
+        """Rebuild a record from the output of :meth:`to_dict`, equal bit for bit; other input raises an error.
 
-        :param stored: JSON values; a field with a default may be missing.
+        :param stored: JSON values; a field with a default can be missing.
         """
         return from_plain(cls, stored, cls._remedy)  # type: ignore[attr-defined]
 
@@ -98,18 +97,18 @@ class AbstractStoredRecord(AbstractRecord):
 def from_plain(
     kind: type[Record], value: object, remedy: str = "make it again", *, with_others: bool = False
 ) -> Record:
-    """The record of this class that :func:`to_plain` wrote; anything else is refused.
+    """Rebuild a record from the output of :func:`to_plain`; other input raises an error.
 
-    Each field is read by its annotation: numbers (an integer stays one where the annotation allows both), text, truth
-    values, ``Literal``, ``None``, unions, tuples, lists, mappings, other records, ``object`` or ``Any`` (as JSON has
-    it) and arrays under jaxtyping's annotations, which become float64, int64 or bool. A field with a default may be
-    missing, since older files do not have the newest fields.
+    Each field is read by its annotation. Supported are numbers (an integer stays one if the annotation allows both),
+    text, truth values, ``Literal``, ``None``, unions, tuples, lists, mappings, other records, ``object`` or ``Any``
+    (unchanged), and arrays with jaxtyping annotations, which become float64, int64 or bool. A field with a default can
+    be missing, because older files do not have the newest fields.
 
     :param kind: the dataclass
-    :param value: what JSON gave
-    :param remedy: (default "make it again") what the message advises, e.g. "diagnose the model again"
-    :param with_others: (default False) leave fields out that the record does not have, where a file keeps more beside
-        it; else they are refused
+    :param value: values read from JSON
+    :param remedy: (default "make it again") advice in the error message, e.g. "diagnose the model again"
+    :param with_others: (default False) if True, ignore fields that the record does not have; otherwise they raise an
+        error
     """
     if with_others and isinstance(value, Mapping):
         value = {name: value[name] for name in _hints(kind) if name in value}  # type: ignore[arg-type]
@@ -120,7 +119,7 @@ def from_plain(
 
 
 def not_stored(kind: type, reason: str, remedy: str) -> PolariscopeError:
-    """The error for JSON that is no record of this class.
+    """Return the error for JSON that is not a record of this class.
 
     >>> not_stored(int, "it must be an integer, got 'x'", "count again")
     PolariscopeError("this is not a stored int: it must be an integer, got 'x'; count again.")
@@ -129,7 +128,7 @@ def not_stored(kind: type, reason: str, remedy: str) -> PolariscopeError:
 
 
 class _MisfitError(Exception):
-    """What does not fit, and where: ``latents[0].kl must be a number, got 'x'``."""
+    """Error about a value that does not fit, with its location: ``latents[0].kl must be a number, got 'x'``."""
 
     def __init__(self, where: str, must: str, value: Any = dataclasses.MISSING) -> None:
         got = "" if value is dataclasses.MISSING else f", got {_shown(value)}"
@@ -173,7 +172,7 @@ def _read_record(kind: Any, value: Any, where: str) -> Any:
     try:
         return kind(**_shaped(hints, fields, where))
     except InputError as error:  # the record checks its own values
-        raise _MisfitError(where, f"be one that can be made ({str(error).rstrip('.')})") from None
+        raise _MisfitError(where, f"be valid ({str(error).rstrip('.')})") from None
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
@@ -223,7 +222,7 @@ def _read_single(hint: Any, value: Any, where: str) -> Any:
 
 
 def _read_union(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
-    """What fits first; integers before numbers, so 3 does not become 3.0."""
+    """Return the first type that fits; integers are tried before floats, so 3 does not become 3.0."""
     if value is None and type(None) in arguments:
         return None
     choices = [argument for argument in arguments if argument is not type(None)]
@@ -250,7 +249,7 @@ def _read_sequence(origin: Any, arguments: tuple[Any, ...], value: Any, where: s
 
 
 def _read_key(hint: Any, key: str, where: str) -> Any:
-    """A key of a mapping, which JSON keeps as text."""
+    """Read a key of a mapping, which JSON stores as text."""
     if hint is int:
         try:
             return int(key)
@@ -264,7 +263,7 @@ def _is_array(hint: Any) -> bool:
 
 
 def _read_array(hint: Any, value: Any, where: str) -> np.ndarray:
-    """The array that a list of lists of numbers was; null is NaN, and "Infinity" ∞, where they can be."""
+    """Read an array from nested lists of numbers; in arrays of floats null is NaN and "Infinity" is ∞."""
     import numpy as np
 
     if not isinstance(value, (list, tuple)) and hint.dim_str.strip():
@@ -272,7 +271,9 @@ def _read_array(hint: Any, value: Any, where: str) -> np.ndarray:
     names = hint.dtypes if isinstance(hint.dtypes, tuple) else ()
     dtype = next((name for name in CELLS if name in names), None)
     if dtype is None:
-        raise TypeError(f"an array annotated {hint} cannot be read back; say Float, Int or Bool.")
+        raise TypeError(
+            f"an array annotated {hint} cannot be read back; annotate it with Float, Int or Bool."
+        )
     try:
         cells = np.array(value, dtype=object)
     except ValueError:
@@ -282,31 +283,31 @@ def _read_array(hint: Any, value: Any, where: str) -> np.ndarray:
             raise _MisfitError(where, "have rows of equal length")
         is_infinite = dtype == "float64" and isinstance(cell, str) and cell in NUMBERS
         if type(cell) not in CELLS[dtype] and not is_infinite:
-            raise _MisfitError(where, f"hold {'truth values' if dtype == 'bool' else 'numbers'}", cell)
+            raise _MisfitError(where, f"contain {'truth values' if dtype == 'bool' else 'numbers'}", cell)
     return cells.astype(dtype)
 
 
 def _shaped(hints: Mapping[str, Any], fields: dict[str, Any], where: str) -> dict[str, Any]:
-    """The fields, arrays with as many axes as their annotations name, and as long as those of the same name.
+    """Check the axes of arrays against their annotations: their number, and equal lengths for equal names.
 
-    A list without entries has lost its inner axes: their lengths are those that other fields have, else 0.
+    An empty list has lost its inner axes. They get the lengths that axes of the same name have in other fields, or 0.
     """
     axes = {name: _axes(hints[name]) for name, field in fields.items() if hasattr(field, "ndim")}
     lengths: dict[str, int] = {}
-    # Those without entries last, since they are told by the others.
+    # Empty arrays come last, because their shape is inferred from the others.
     for name in sorted(axes, key=lambda name: fields[name].size == 0):
-        array, own = fields[name], axes[name]
-        if own is None:
+        array, names = fields[name], axes[name]
+        if names is None:
             continue
-        if array.size == 0 and array.ndim < len(own):
+        if array.size == 0 and array.ndim < len(names):
             array = fields[name] = array.reshape(
-                [*array.shape, *(lengths.get(axis, 0) for axis in own[array.ndim :])]
+                [*array.shape, *(lengths.get(axis, 0) for axis in names[array.ndim :])]
             )
-        if array.ndim != len(own):
+        if array.ndim != len(names):
             raise _MisfitError(
-                f"{where}.{name}" if where else name, f"have {len(own)} axes, got {array.ndim}"
+                f"{where}.{name}" if where else name, f"have {len(names)} axes, got {array.ndim}"
             )
-        for axis, length in zip(own, array.shape, strict=True):
+        for axis, length in zip(names, array.shape, strict=True):
             if axis.isidentifier() and axis[0] != "_" and lengths.setdefault(axis, length) != length:
                 raise _MisfitError(
                     f"{where}.{name}" if where else name,
@@ -316,7 +317,7 @@ def _shaped(hints: Mapping[str, Any], fields: dict[str, Any], where: str) -> dic
 
 
 def _axes(hint: Any) -> list[str] | None:
-    """The names of an annotation's axes; None where their number is open."""
+    """Return the names of an annotation's axes; None if their number is not fixed."""
     kinds = [kind for kind in (*get_args(hint), hint) if _is_array(kind)]
     names = kinds[0].dim_str.split() if kinds else ["..."]
     return None if any(name == "..." or name.startswith("*") for name in names) else names

@@ -1,7 +1,7 @@
 """The works that docstrings and documentation cite by key, such as ``kingma2014``.
 
-They are kept in ``references.bib`` beside this file, the only place to add one. ``polariscope cite KEY`` prints an
-entry, and ``docs/references.md`` lists them all.
+They are stored in ``references.bib`` next to this file; add new ones there. ``polariscope cite KEY`` prints an entry,
+and ``docs/references.md`` lists all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from polariscope.core.errors import InputError, unknown
 from polariscope.core.text import joined
 
 KEY = re.compile(r"(?<![\w/.-])[a-z]{3,}(?:19|20)\d\d[a-z]?(?![\w-])")
-"""What a citation key looks like: the first author in small letters and the year."""
+"""Pattern of a citation key: the first author in lower case and the year."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Reference:
     """One cited work."""
 
     key: str
-    """How it is cited: first author and year, ``kingma2014``."""
+    """Citation key: first author and year, ``kingma2014``."""
     kind: str
-    """The kind of BibTeX entry: ``article``, ``inproceedings``, ``phdthesis``, ``mastersthesis`` or ``misc``."""
+    """Type of the BibTeX entry: ``article``, ``inproceedings``, ``phdthesis``, ``mastersthesis`` or ``misc``."""
     fields: Mapping[str, str]
-    """The BibTeX fields, in their order."""
+    """BibTeX fields, in order."""
 
     @property
     def authors(self) -> list[str]:
-        """The authors' full names."""
+        """Full names of the authors."""
         return self.fields["author"].split(" and ")
 
     @property
@@ -48,7 +48,7 @@ class Reference:
 
     @property
     def full(self) -> str:
-        """The reference as a bibliography prints it, with the link at the end where there is one.
+        """The reference as in a bibliography, with its link at the end if there is one.
 
         >>> references()["bonheme2023"].full
         'Lisa Bonheme. The Polarised Regime of Variational Autoencoders. PhD thesis, School of Computing, University of
@@ -75,7 +75,7 @@ class Reference:
 
     @property
     def bibtex(self) -> str:
-        """The BibTeX entry, ready to paste."""
+        """The BibTeX entry."""
         lines = [f"  {name} = {{{value}}}," for name, value in self.fields.items()]
         return "\n".join([f"@{self.kind}{{{self.key},", *lines, "}"])
 
@@ -84,12 +84,12 @@ THESES = {"phdthesis": "PhD thesis", "mastersthesis": "Master's thesis"}
 
 
 def _surname(name: str) -> str:
-    """The last word of a name, without "Jr."."""
+    """Return the last word of a name, without "Jr."."""
     return name.removesuffix(" Jr.").split()[-1]
 
 
 def read_bibtex(text: str) -> dict[str, Reference]:
-    """The entries of a BibTeX text by key, in their order.
+    """Parse a BibTeX text and return its entries by key, in order.
 
     :param text: entries with one field per line and values in braces; lines that start with ``%`` are comments.
 
@@ -113,18 +113,18 @@ def read_bibtex(text: str) -> dict[str, Reference]:
         else:
             raise InputError("a BibTeX entry", "have one field per line, name = {value}", got=f"{line!r}")
     if key:
-        raise InputError(f"the BibTeX entry {key}", "end with a line }", remedy="the text stops before it")
+        raise InputError(f"the BibTeX entry {key}", "end with a line }", remedy="the text ends before it")
     return references
 
 
 @functools.cache
 def references() -> Mapping[str, Reference]:
-    """Every work the package cites, by key."""
+    """Return all works that the package cites, by key."""
     return read_bibtex(files("polariscope.core").joinpath("references.bib").read_text(encoding="utf-8"))
 
 
 def cite(key: str) -> Reference:
-    """The work behind a citation key; an unknown key is refused with the nearest that exists.
+    """Return the work with a citation key; the error about an unknown key suggests the most similar one.
 
     :param key: first author and year, as in the docstrings: ``kingma2014``.
     """
@@ -135,9 +135,9 @@ def cite(key: str) -> Reference:
 
 
 def keys_in(text: str) -> list[str]:
-    """The citation keys in a text, each once, in the order of their first use.
+    """Return the citation keys in a text, each once, in the order of their first use.
 
-    :param text: for example a docstring.
+    :param text: the text, for example a docstring.
 
     >>> keys_in("Reference: kingma2014, https://example.org/x2013; bonheme2023 Eq. 3.5; kingma2014.")
     ['kingma2014', 'bonheme2023']

@@ -1,11 +1,11 @@
-"""Names to concepts: a family's folder is its list.
+"""Registry of concepts by name: the folder of a family is the list of its members.
 
-A family is a folder whose modules each register one concept (an objective, a metric, a dataset …) with the
-family's decorator. Nothing else lists them. A file is named after its concept, so asking for one name imports one
-file; the command line, the docs, the contract tests and the error messages import them all and read what they found.
-``polariscope.metrics.mig``, ``polariscope.metrics["mig"]`` and an import from the file give the same thing.
-Other packages add members through entry points (:mod:`polariscope.core.plugins`). Their names are listed without
-importing them; a module of theirs is imported when its member is asked for.
+A family is a folder whose modules each register one concept (an objective, a metric, a dataset …) with the family's
+decorator. There is no other list. A file is named after its concept, so looking up one name imports one file; the
+command line, the docs, the contract tests and the error messages import all of them. ``polariscope.metrics.mig``,
+``polariscope.metrics["mig"]`` and an import from the file give the same object. Other packages add members through
+entry points (:mod:`polariscope.core.plugins`). Their names are listed without importing them; a module is imported when
+its member is used.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 Concept = TypeVar("Concept", bound=Callable[..., Any])
 SUPPORT = "support"
-"""Folder of what members share."""
+"""Folder of the code that members share."""
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 
 
-class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str, Any], while it is imported
+class Family(Mapping):  # not Mapping[str, Any]: run-time type checkers would iterate over it during import
     """The concepts of one folder, by name.
 
-    Used as a decorator in a member's file: ``@metric("mig", higher_is_better=True)``. What is given beside
-    the name are the member's *traits*: properties it declares and the contract tests check. ``traits`` lists
-    those that every member has to declare. ``group`` is the group of entry points by which other packages add members;
-    None: they cannot.
+    It is used as a decorator in a member's file: ``@metric("mig", higher_is_better=True)``. The keyword arguments are
+    the member's *traits*: properties that it declares and the contract tests check. ``traits`` lists those that every
+    member must declare. ``group`` is the group of entry points through which other packages add members, or None if
+    they cannot.
     """
 
     def __init__(
@@ -66,22 +66,22 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
             raise InputError(
                 f"{self.noun} {name!r}",
                 f"declare {', '.join(missing)} in its decorator",
-                remedy="the contract tests check what is declared",
+                remedy="the contract tests check declared traits",
             )
 
         def register(concept: Concept) -> Concept:
-            # A foreign module can be imported before our own file of that name, which would then be refused.
+            # A foreign module can be imported before the built-in file of that name, which must not fail then.
             if not concept.__module__.startswith(self.folders) and self._file_of(name) is not None:
                 raise InputError(
-                    problem=f"{concept.__module__} defines a {self.noun} {name!r}, and there is a built-in one",
+                    problem=f"{concept.__module__} defines a {self.noun} {name!r}, which is the name of a built-in one",
                     remedy="choose another name",
                 )
             known = self._members.get(name)
             if known is not None and _home(known) != _home(concept):
                 raise InputError(
-                    problem=f"two {self.noun}s named {name!r}: in {known.__module__} and {concept.__module__}"
+                    problem=f"two {self.noun}s are named {name!r}: in {known.__module__} and {concept.__module__}"
                 )
-            if dataclasses.is_dataclass(concept):  # its options are checked whoever makes it
+            if dataclasses.is_dataclass(concept):  # so options are checked on every construction
                 concept = checked(concept)
             self._members[name] = concept
             self._traits[name] = traits
@@ -90,7 +90,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         return register
 
     def read(self) -> None:
-        """Import every module of the folders, once; packages (what members share) are not members."""
+        """Import every module of the folders, once; packages (shared code) are not members."""
         if self._read:
             return
         for folder in self.folders:
@@ -100,7 +100,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         self._read = True
 
     def _find(self, name: str) -> bool:
-        """Whether there is such a member; imports only the file of its name, unless it is not there."""
+        """Return True if there is such a member; only the file of that name is imported, or all without one."""
         file = None if name in self._members else self._file_of(name)
         if file is not None:
             importlib.import_module(file)
@@ -112,7 +112,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     @property
     def plugins(self) -> Mapping[str, Plugin]:
-        """The members of other packages, by name; none is imported. Those with the name of a built-in are refused."""
+        """Members of other packages, by name, not imported. Those with the name of a built-in member are ignored."""
         if self.group is None:
             return {}
         from polariscope.core.plugins import plugins_of
@@ -122,19 +122,19 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         for name in sorted(clashes - self._refused):
             self._refused.add(name)
             warnings.warn(
-                f"{self.noun} {name!r} of the package {declared[name].package} is ignored: there is a built-in one "
-                "of this name; the package must choose another name.",
+                f"{self.noun} {name!r} of the package {declared[name].package} is ignored, because a built-in one has "
+                "this name; the package must use another name.",
                 stacklevel=2,
             )
         return {name: plugin for name, plugin in declared.items() if name not in clashes}
 
     def _open(self, plugin: Plugin) -> None:
-        """Import the module of a plug-in, which registers its member; nothing is registered if this fails."""
+        """Import the module of a plug-in, which registers its member; on failure nothing is registered."""
         members, traits = dict(self._members), dict(self._traits)
         try:
             loaded = plugin.load(self.noun)
             if plugin.name not in self._members:
-                raise plugin.error(self.noun, f"its module registers no {self.noun} of this name")
+                raise plugin.error(self.noun, f"its module does not register a {self.noun} of this name")
             if loaded is not self._members[plugin.name]:
                 raise plugin.error(self.noun, f"the object is not the {self.noun} that its module registers")
         except BaseException:
@@ -142,7 +142,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
             raise
 
     def working(self) -> Iterator[str]:
-        """Iterate over the names of all members and open each; warn of plug-ins that cannot be opened and skip them."""
+        """Import all members and yield their names; skip plug-ins that cannot be imported, with a warning."""
         from polariscope.core.plugins import PluginError
 
         for name in self:
@@ -154,7 +154,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
                 yield name
 
     def _file_of(self, name: str) -> str | None:
-        """The module that is named after a member, not imported; None without one."""
+        """Return the name of the module named after a member, without importing it; None if there is none."""
         for folder in self.folders if re.fullmatch(NAME, name) else ():
             spec = importlib.util.find_spec(f"{folder}.{name.replace('-', '_')}")
             if spec is not None and spec.submodule_search_locations is None:  # a package is not a member
@@ -163,7 +163,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
 
     @property
     def opened(self) -> dict[str, Any]:
-        """The members that are registered so far, by name; no file is opened for that."""
+        """Members registered so far, by name; no file is imported."""
         return dict(self._members)
 
     def __getitem__(self, name: str) -> Any:
@@ -172,8 +172,8 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         return self._members[name]
 
     def __getattr__(self, name: str) -> Any:
-        """A member as an attribute, with ``_`` for ``-``: ``polariscope.metrics.beta_vae``."""
-        for folder in self.folders if name == SUPPORT else ():  # for tools that walk dotted names
+        """Return a member as an attribute, with ``_`` for ``-``: ``polariscope.metrics.beta_vae``."""
+        for folder in self.folders if name == SUPPORT else ():  # for tools that resolve dotted names
             if f"{folder}.{SUPPORT}" in sys.modules:
                 return sys.modules[f"{folder}.{SUPPORT}"]
         if name.startswith("_") or not self._find(name.replace("_", "-")):
@@ -187,7 +187,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         return isinstance(name, str) and self._find(name)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a member, where files are named after their members: no file is opened for that."""
+        """Return True if there is such a member; no file is imported if one is named after it."""
         is_listed = name in self._members or self._file_of(name) is not None
         return is_listed or (bool(re.fullmatch(NAME, name)) and name in self.plugins) or self._find(name)
 
@@ -199,14 +199,14 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         return sum(1 for _ in self)
 
     def traits(self, name: str) -> Mapping[str, Any]:
-        """What the member declared in its decorator."""
+        """Return the traits that a member declares in its decorator."""
         self[name]
         return dict(self._traits[name])
 
     def name_of(self, concept: object) -> str:
-        """The name under which a class, a function or an instance of a registered class is listed."""
+        """Return the registered name of a class, a function or an instance of a registered class."""
         kind = concept if inspect.isclass(concept) or inspect.isfunction(concept) else type(concept)
-        for name, member in self._members.items():  # a concept that exists was imported, so it is listed
+        for name, member in self._members.items():  # an existing concept was imported, so it is registered
             if member is kind:
                 return name
         raise InputError(
@@ -215,7 +215,7 @@ class Family(Mapping):  # bare: run-time type checkers would open a Mapping[str,
         )
 
     def summary(self, name: str) -> str:
-        """First line of the member's docstring, without markup."""
+        """Return the first line of the member's docstring, without markup."""
         return first_line(inspect.getdoc(self[name]) or "")
 
     def __repr__(self) -> str:
@@ -234,14 +234,14 @@ def first_line(docstring: str) -> str:
 
 
 def _home(concept: Any) -> tuple[str, str]:
-    """Where a concept is written; importing its file a second time does not make it another one."""
+    """Return the file and name of a concept, which are the same if its file is imported a second time."""
     return inspect.getfile(inspect.unwrap(concept)), concept.__qualname__
 
 
 def group_of(package: str) -> str:
-    """Return the group of entry points of a family, if it does not name one itself.
+    """Return the default group of entry points of a family.
 
-    :param package: the module that holds the family.
+    :param package: the module of the family.
 
     >>> group_of("polariscope.analysis.metrics")
     'polariscope.metrics'
@@ -256,11 +256,11 @@ def open_family(
     folders: tuple[str, ...] = (),
     group: str | None = "",
 ) -> Family:
-    """The family whose members are the files of ``package`` (its ``__name__``), or of several ``folders``.
+    """Create the family whose members are the files of ``package`` (its ``__name__``), or of several ``folders``.
 
-    In the package's ``__init__``: ``metric = family = open_family(__name__, "metric")``. Its docstring becomes the
-    family's. Members of other packages are entry points of ``group``, by default ``polariscope.`` and the last name of
-    the package; None: there are none.
+    It is called in the package's ``__init__``: ``metric = family = open_family(__name__, "metric")``. The docstring of
+    the package becomes that of the family. Other packages add members as entry points of ``group``, by default
+    ``polariscope.`` and the last name of the package; with None they cannot.
     """
     family = Family(folders or (package,), noun, traits, group_of(package) if group == "" else group)
     family.__doc__ = sys.modules[package].__doc__

@@ -1,7 +1,7 @@
 """Independent streams of randomness from one seed.
 
-Every random choice comes from a generator that was passed in. Streams are told apart by name, so adding
-one (say, another validation pass) never shifts another.
+Every random choice comes from a generator that is passed as an argument. Streams are identified by name, so adding
+one (for example another validation pass) does not change the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, Shaped, UInt8, UInt32, UInt64
 
 
 def derive(seed: int, *names: object) -> int:
-    """A 63-bit seed for the stream ``names`` of ``seed``; the same on every machine and Python.
+    """Derive a 63-bit seed for the stream ``names`` of ``seed``, the same on every machine and Python version.
 
     >>> derive(0, "noise") == derive(0, "noise"), derive(0, "noise") == derive(1, "noise")
     (True, False)
@@ -24,18 +24,18 @@ def derive(seed: int, *names: object) -> int:
 
 
 def generator(seed: int, *names: object) -> np.random.Generator:
-    """A NumPy generator for the stream ``names`` of ``seed``."""
+    """Return a NumPy generator for the stream ``names`` of ``seed``."""
     return np.random.Generator(np.random.PCG64(derive(seed, *names)))
 
 
 def random_words(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> UInt64[np.ndarray, "sample width"]:
-    """Words of 64 random bits that depend on the seed, the stream and each sample's index, never on the batch.
+    """Return words of 64 random bits that depend on the seed, the stream and each sample's index, not on the batch.
 
-    Sample i gets the same ``width`` words whichever samples are asked for with it. Each comes from a counter of its
-    own, index · 2²⁰ + column (a higher power for more columns), through the finaliser of SplitMix64 (Steele et al.,
-    Fast Splittable Pseudorandom Number Generators, steele2014).
+    Sample i gets the same ``width`` words in every batch. Each word is computed from its own counter,
+    index · 2²⁰ + column (a higher power for more columns), by the finaliser of SplitMix64 (Steele et al., Fast
+    Splittable Pseudorandom Number Generators, steele2014).
 
     >>> both = random_words(0, "noise", indices=np.array([7, 8]), width=3)
     >>> bool((random_words(0, "noise", indices=np.array([8]), width=3) == both[1]).all())
@@ -44,7 +44,7 @@ def random_words(
     room = np.uint64(max(20, (width - 1).bit_length()))
     columns = np.arange(width, dtype=np.uint64)
     counters: np.ndarray = (indices.astype(np.uint64)[:, None] << room) + columns
-    with np.errstate(over="ignore"):  # arithmetic modulo 2⁶⁴ is meant
+    with np.errstate(over="ignore"):  # overflow is intended: arithmetic is modulo 2⁶⁴
         bits: np.ndarray = (counters + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(
             derive(seed, *names)
         )
@@ -56,7 +56,7 @@ def random_words(
 def uniforms(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> Float[np.ndarray, "sample width"]:
-    """Uniform numbers between 0 and 1, neither of them included; by index, as :func:`words`."""
+    """Return uniform numbers in the open interval (0, 1), by index as in :func:`random_words`."""
     bits = random_words(seed, *names, indices=indices, width=width)
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
@@ -64,7 +64,7 @@ def uniforms(
 def normals(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> Float[np.ndarray, "sample width"]:
-    """Standard normal numbers, by index as :func:`words`: the quantiles of uniform ones."""
+    """Return standard normal numbers, by index as in :func:`random_words`: quantiles of uniform numbers."""
     from scipy.special import ndtri
 
     return ndtri(uniforms(seed, *names, indices=indices, width=width))
@@ -73,18 +73,18 @@ def normals(
 def random_bytes(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> UInt8[np.ndarray, "sample width"]:
-    """Bytes, each value as likely as the others, by index as :func:`words`; eight are made at once."""
+    """Return uniform bytes, by index as in :func:`random_words`; each word gives eight."""
     return _parts(random_words(seed, *names, indices=indices, width=-(-width // 8)), "u1")[:, :width]
 
 
 def random_integers(
     seed: int, *names: object, indices: Int[np.ndarray, " sample"], width: int
 ) -> UInt32[np.ndarray, "sample width"]:
-    """Integers from 0 to 2³² − 1, each as likely as the others, by index as :func:`words`; two are made at once."""
+    """Return uniform integers from 0 to 2³² − 1, by index as in :func:`random_words`; each word gives two."""
     return _parts(random_words(seed, *names, indices=indices, width=-(-width // 2)), "<u4")[:, :width]
 
 
 def _parts(bits: UInt64[np.ndarray, "sample width"], kind: str) -> Shaped[np.ndarray, "sample parts"]:
-    """Words cut into smaller ones, the lowest bits first, on machines of either byte order."""
+    """Split words into smaller ones, lowest bits first, on machines of either byte order."""
     parts = np.ascontiguousarray(bits, dtype="<u8").view(kind)
     return parts.astype(parts.dtype.newbyteorder("="), copy=False)

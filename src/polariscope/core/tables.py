@@ -1,4 +1,4 @@
-"""Tables for people: one record that is shown as aligned text, in a terminal, as Markdown, LaTeX or HTML."""
+"""Tables that can be shown as aligned text, in a terminal, as Markdown, LaTeX or HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 GAP = "  "
-"""What is between two columns of aligned text."""
+"""Separator of columns of aligned text."""
 SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -25,7 +25,7 @@ SPECIAL = {
     "<": "$<$",
     ">": "$>$",
 }
-"""Signs that LaTeX reads as commands or does not have, and how they are typed."""
+"""Characters that are commands in LaTeX, or that it lacks, with their LaTeX code."""
 GREEK = {
     "α": "alpha",
     "β": "beta",
@@ -44,7 +44,7 @@ class Strong:
 
     text: str
     rest: str = ""
-    """What follows in the ordinary weight."""
+    """Remaining text, in the ordinary weight."""
 
     def __str__(self) -> str:
         return f"{self.text}{self.rest}"
@@ -54,12 +54,12 @@ TextCell: TypeAlias = str | Strong
 
 
 class TextTable:
-    """A heading and rows of text, with numbers to the right and texts to the left.
+    """A heading and rows of text; numbers are aligned to the right and texts to the left.
 
-    A heading with several levels is a tuple, from top to bottom: LaTeX merges equal neighbours of the upper levels, and
-    everything else joins the levels by commas.
+    A heading with several levels is a tuple, from top to bottom. LaTeX merges equal neighbours of the upper levels;
+    other formats join the levels by commas.
 
-    ``str(table)`` is aligned text, and a rich console prints it in colour and folds long texts.
+    ``str(table)`` is aligned text. A rich console prints the table in colour and wraps long texts.
 
     >>> table = TextTable("latent", "KL", numbers=("KL",))
     >>> table.add_row("0", "12.5")
@@ -79,14 +79,14 @@ class TextTable:
         title: str = "",
         notes: Iterable[str] = (),
     ) -> None:
-        """Make a table.
+        """Create a table.
 
         :param header: names of the columns.
         :param rows: (default none) cells row by row; :meth:`add_row` adds more.
-        :param numbers: (default none) columns that are set to the right.
-        :param prose: (default none) columns that a narrow terminal folds; names and numbers are never folded.
+        :param numbers: (default none) columns that are aligned to the right.
+        :param prose: (default none) columns that a narrow terminal wraps; names and numbers are never wrapped.
         :param title: (default none) line above the heading.
-        :param notes: (default none) paragraphs below.
+        :param notes: (default none) paragraphs below the table.
         """
         self.header = header
         self.is_number = tuple(name in numbers for name in header)
@@ -100,7 +100,7 @@ class TextTable:
     def add_row(self, *cells: TextCell, style: str = "") -> None:
         """Append a row.
 
-        :param cells: one for each column.
+        :param cells: one cell for each column.
         :param style: (default none) colour in a terminal.
         """
         if len(cells) != len(self.header):
@@ -113,7 +113,7 @@ class TextTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The heading, one text for each column."""
+        """Names of the columns, one text each."""
         return tuple(name if isinstance(name, str) else ", ".join(filter(None, name)) for name in self.header)
 
     @property
@@ -122,7 +122,7 @@ class TextTable:
         return [self.names, *(tuple(map(str, row)) for row in self.rows)]
 
     def padded(self) -> list[list[str]]:
-        """Return the heading and the rows, all cells of a column equally wide."""
+        """Return the heading and the rows, with cells padded to the width of their column."""
         widths = [max(map(len, column)) for column in zip(*self.lines, strict=True)]
         return [
             [
@@ -141,7 +141,7 @@ class TextTable:
         from rich.table import Table
         from rich.text import Text
 
-        made = Table(
+        table = Table(
             title=self.title or None,
             caption="\n".join(self.notes) or None,
             box=box.SIMPLE_HEAD,
@@ -150,7 +150,7 @@ class TextTable:
             pad_edge=False,
         )
         for name, is_number, folds in zip(self.names, self.is_number, self.folds, strict=True):
-            made.add_column(
+            table.add_column(
                 name, no_wrap=not folds, justify="right" if is_number else "left", overflow="fold"
             )
         for row, style in zip(self.rows, self.styles, strict=True):
@@ -158,11 +158,11 @@ class TextTable:
                 Text.assemble((cell.text, "bold"), cell.rest) if isinstance(cell, Strong) else cell
                 for cell in row
             ]
-            made.add_row(*cells, style=style or None)
-        return made
+            table.add_row(*cells, style=style or None)
+        return table
 
     def to_markdown(self) -> str:
-        """Return a table of Markdown with the notes below."""
+        """Return a Markdown table with the notes below."""
         rows = [[_markdown(cell) for cell in row] for row in self.rows]
         rule = ["---:" if is_number else "---" for is_number in self.is_number]
         lines = [list(map(_markdown, self.names)), rule, *rows]
@@ -170,7 +170,7 @@ class TextTable:
         return text + "".join(f"\n{note}\n" for note in self.notes)
 
     def to_latex(self) -> str:
-        """Return a ``tabular`` with the lines of the package booktabs, and the notes as comments."""
+        """Return a LaTeX ``tabular`` with rules of the package booktabs and the notes as comments."""
         sides = "".join("r" if is_number else "l" for is_number in self.is_number)
         levels = [name if isinstance(name, tuple) else (name,) for name in self.header]
         depth = max(map(len, levels))
@@ -182,7 +182,7 @@ class TextTable:
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *comments]) + "\n"
 
     def to_html(self) -> str:
-        """Return an HTML table without title and notes; everything that could hold markup is escaped."""
+        """Return an HTML table without title and notes; all texts are escaped."""
         sides = ["right" if is_number else "left" for is_number in self.is_number]
 
         def line(cells: Sequence[TextCell], tag: str) -> str:
@@ -196,14 +196,14 @@ class TextTable:
 
 
 def latex(text: str) -> str:
-    r"""Return a text with everything escaped that LaTeX would read as a sign.
+    r"""Escape a text for LaTeX.
 
     >>> print(latex("n_latents = 10 & 5 %"))
     n\_latents = 10 \& 5 \%
     >>> print(latex("β-VAE"))
     $\beta$-VAE
 
-    :param text: any.
+    :param text: the text.
     """
     signs = {**SPECIAL, **{letter: f"$\\{name}$" for letter, name in GREEK.items()}}
     return re.sub("|".join(map(re.escape, signs)), lambda match: signs[match[0]], text)
@@ -214,12 +214,12 @@ def _latex_cell(cell: TextCell) -> str:
 
 
 def _latex_heading(names: Sequence[tuple[str, ...]], level: int) -> list[str]:
-    """Return one line of the heading: equal neighbours above the last line are one cell over several columns."""
+    """Return one line of the heading; above the last line, equal neighbours are merged into one cell."""
     is_last = level == len(names[0]) - 1
     heads: list[tuple[tuple[str, ...], int]] = []
     for name in names:
         key = name[: level + 1]
-        # Columns without this level stay apart: they are named in a lower line.
+        # Columns without a name at this level are not merged: their names are in a lower line.
         if not is_last and key[-1] and heads and heads[-1][0] == key:
             heads[-1] = (key, heads[-1][1] + 1)
         else:

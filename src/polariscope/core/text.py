@@ -1,4 +1,4 @@
-"""Text for people: numbers, sizes, durations, plurals and lists of names, all formatted here."""
+"""Formatting of numbers, sizes, durations, plurals and lists of names."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 Interval: TypeAlias = tuple[float | int, float | int]
-"""Lower and upper end."""
+"""Lower and upper end of an interval."""
 DASH = "–"
-"""Text of a number that does not exist."""
+"""Text for a missing number."""
 MAX_LISTED = 5
-"""Names of a long list that a message contains."""
+"""Maximum number of names of a list in a message."""
 NO_BREAK = "\xa0"
-"""Space at which a line is not broken, between a number and its sign."""
+"""Non-breaking space between a number and its sign."""
 
 
 def noun(count: float | int, singular: str) -> str:
-    """Return a noun in the number that a count asks for.
+    """Return a noun in the singular or plural.
 
     >>> noun(1, "latent"), noun(0, "latent")
     ('latent', 'latents')
@@ -33,7 +33,7 @@ def noun(count: float | int, singular: str) -> str:
 
 
 def plural(count: int, singular: str) -> str:
-    """Return a number with its noun.
+    """Return a count with its noun.
 
     >>> plural(1, "latent"), plural(737280, "image"), plural(2, "study")
     ('1 latent', '737,280 images', '2 studies')
@@ -45,26 +45,26 @@ def plural(count: int, singular: str) -> str:
 
 
 def numbered(singular: str, items: Sequence[object]) -> str:
-    """Return a noun followed by the things it names.
+    """Return a noun followed by numbers or names.
 
     >>> numbered("latent", [3]), numbered("latent", [3, 5])
     ('latent 3', 'latents 3, 5')
 
     :param singular: the noun; see :func:`noun`.
-    :param items: numbers or names, all of them shown.
+    :param items: numbers or names.
     """
     return f"{noun(len(items), singular)} {', '.join(map(str, items))}"
 
 
 def listed(names: Iterable[object], limit: int = MAX_LISTED, *, quoted: bool = False) -> str:
-    """Return the first names of a list and the number of the others.
+    """Return the first names of a list and the number of remaining ones.
 
     >>> listed("ab"), listed("abcdefg"), listed("ab", 1, quoted=True)
     ('a, b', 'a, b, c, d, e and 2 more', "'a' and 1 more")
 
     :param names: the names.
-    :param limit: (default 5) how many are shown.
-    :param quoted: (default False) whether each is in quotes, as names that users chose.
+    :param limit: (default 5) maximum number of names.
+    :param quoted: (default False) if True, each name is in quotes.
     """
     texts = [repr(str(name)) if quoted else str(name) for name in names]
     more = len(texts) - limit
@@ -72,50 +72,50 @@ def listed(names: Iterable[object], limit: int = MAX_LISTED, *, quoted: bool = F
 
 
 def joined(names: Iterable[object], word: str = "and") -> str:
-    """Return all names of a list as a sentence has them.
+    """Join all names of a list as in a sentence.
 
     >>> joined("a"), joined("ab"), joined("abc", "or")
     ('a', 'a and b', 'a, b or c')
 
     :param names: the names.
-    :param word: (default "and") what stands before the last.
+    :param word: (default "and") word before the last name.
     """
     *others, last = map(str, names)
     return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text of at most this many characters; a longer one ends in an ellipsis.
+    """Shorten a text to a maximum number of characters; a shortened text ends in an ellipsis.
 
     >>> shortened("centred", 10), shortened("standardised", 10)
     ('centred', 'standardi…')
 
-    :param text: any.
-    :param longest: number of characters.
+    :param text: the text.
+    :param longest: maximum number of characters.
     """
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def capitalised(text: str) -> str:
-    """Return a text whose first letter is large; the others stay as they are.
+    """Capitalise the first letter of a text; the others are unchanged.
 
     >>> capitalised("latents of the VAE")
     'Latents of the VAE'
 
-    :param text: not empty.
+    :param text: the text, not empty.
     """
     return f"{text[0].upper()}{text[1:]}"
 
 
 def number(value: float | int | None, decimals: int = 3, *, whole: bool = False) -> str:
-    """Return a number with fixed decimals; a dash if there is none (None or NaN).
+    """Format a number with fixed decimals; None and NaN become a dash.
 
     >>> number(0.12345), number(None), number(-math.inf), number(7.0), number(7.0, whole=True), number(123456.0)
     ('0.123', '–', '−∞', '7.000', '7', '1.23e+05')
 
-    :param value: any; from 10,000 on it has three significant digits, unless it is whole.
-    :param decimals: (default 3) how many digits follow the point.
-    :param whole: (default False) whether a whole number has no decimals.
+    :param value: the number; from 10,000 on it has three significant digits.
+    :param decimals: (default 3) number of decimals.
+    :param whole: (default False) if True, integers have no decimals.
     """
     if value is None or math.isnan(value):
         return DASH
@@ -127,13 +127,13 @@ def number(value: float | int | None, decimals: int = 3, *, whole: bool = False)
 
 
 def readable(value: float | int | None, *, whole: bool = False) -> str:
-    r"""Return a number for a page: fewer decimals the larger it is, and a true minus sign.
+    r"""Format a number for a page: fewer decimals the larger it is, and a true minus sign.
 
     >>> [readable(value) for value in (0.01234, 61.2345, 12345.6, 2e-5, -0.5, math.inf, None)]
     ['0.012', '61.23', '12,345.6', '<\xa00.001', '−0.500', '∞', '–']
 
-    :param value: any.
-    :param whole: (default False) whether a whole number has no decimals.
+    :param value: the number.
+    :param whole: (default False) if True, integers have no decimals.
     """
     if value is None:
         return DASH
@@ -151,12 +151,12 @@ def readable(value: float | int | None, *, whole: bool = False) -> str:
 
 
 def percent(share: float | int | None) -> str:
-    r"""Return a share of 1 in per cent, for a page.
+    r"""Format a share of 1 in per cent, for a page.
 
     >>> percent(0.123), percent(0.996), percent(1.0), percent(0.0004), percent(None)
     ('12\xa0%', '99.6\xa0%', '100\xa0%', '<\xa00.1\xa0%', '–')
 
-    :param share: any.
+    :param share: the share.
     """
     if share is None:
         return DASH
@@ -167,40 +167,40 @@ def percent(share: float | int | None) -> str:
 
 
 def interval(ends: Interval | None, form: str = ".3g", between: str = "–", absent: str = "") -> str:
-    """Return the ends of an interval.
+    """Format an interval.
 
     >>> interval((0.25, 1.0)), interval((3, 3), "g"), interval((1, 1200), ",", " to "), interval(None, absent="–")
     ('0.25–1', '3–3', '1 to 1,200', '–')
 
-    :param ends: the lower and the upper one.
-    :param form: (default three significant digits) how each is formatted.
-    :param between: (default "–") sign between them.
-    :param absent: (default "") text if there is none.
+    :param ends: lower and upper end.
+    :param form: (default three significant digits) format of each end.
+    :param between: (default "–") text between the ends.
+    :param absent: (default "") text if there is no interval.
     """
     return absent if ends is None else between.join(format(end, form) for end in ends)
 
 
 def span(low: float | int, high: float | int, form: str = "g", between: str = "–") -> str:
-    """Return an interval, or the one number if both ends are the same.
+    """Format an interval, or one number if both ends are equal.
 
     >>> span(3, 5), span(3, 3)
     ('3–5', '3')
 
     :param low: the lower end.
     :param high: the upper end.
-    :param form: (default "g") how each is formatted.
-    :param between: (default "–") sign between them.
+    :param form: (default "g") format of each end.
+    :param between: (default "–") text between the ends.
     """
     return format(low, form) if low == high else interval((low, high), form, between)
 
 
 def file_size(n_bytes: float | int) -> str:
-    """Return a number of bytes in the largest unit that it fills.
+    """Format a number of bytes in a suitable unit.
 
     >>> file_size(999), file_size(20_480), file_size(3_500_000), file_size(377_487_360), file_size(3e9)
     ('999 bytes', '20 kB', '3.5 MB', '377 MB', '3.0 GB')
 
-    :param n_bytes: how many; units are powers of 1,000.
+    :param n_bytes: number of bytes; units are powers of 1,000.
     """
     if n_bytes < 1000:
         return f"{n_bytes:.0f} {noun(n_bytes, 'byte')}"
@@ -212,12 +212,12 @@ def file_size(n_bytes: float | int) -> str:
 
 
 def duration(seconds: float | int) -> str:
-    """Return a time in the unit that suits it.
+    """Format a duration in a suitable unit.
 
     >>> duration(42.0), duration(150.0), duration(9000.0)
     ('42 s', '2.5 min', '2.5 h')
 
-    :param seconds: how long.
+    :param seconds: the duration.
     """
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -225,12 +225,12 @@ def duration(seconds: float | int) -> str:
 
 
 def cell_text(value: object) -> str:
-    """Return a value as the cell of a table: nothing for None, yes or no, numbers with four significant digits.
+    """Format a value as the cell of a table: empty for None, yes or no, numbers with four significant digits.
 
     >>> [cell_text(value) for value in (None, True, 0.123456, 4.0, "conv")]
     ['', 'yes', '0.1235', '4', 'conv']
 
-    :param value: any.
+    :param value: the value.
     """
     if value is None:
         return ""
@@ -240,7 +240,7 @@ def cell_text(value: object) -> str:
 
 
 def assigned(settings: Mapping[str, object]) -> str:
-    """Return settings as they are typed, joined by commas.
+    """Format settings as NAME=VALUE, joined by commas.
 
     >>> assigned({"beta": 4.0, "net": "conv"})
     'beta=4, net=conv'
@@ -251,12 +251,12 @@ def assigned(settings: Mapping[str, object]) -> str:
 
 
 def summary_as_html(rows: Iterable[tuple[str, str]]) -> str:
-    """Return labels and values as an HTML table; everything that could hold markup is escaped.
+    """Return labels and values as an HTML table; all texts are escaped.
 
     >>> summary_as_html([("data", "a < b")])
     "<table><tr><th style='text-align:left'>data</th><td style='text-align:left'>a &lt; b</td></tr></table>"
 
-    :param rows: a label and a value, row by row.
+    :param rows: pairs of a label and a value.
     """
     cells = "".join(
         f"<tr><th style='text-align:left'>{html.escape(label)}</th>"

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     class Concept(Protocol):
-        """An object of a family, such as a net or a prior: a dataclass."""
+        """A member of a family, such as a net or a prior: a dataclass."""
 
         __dataclass_fields__: ClassVar[dict[str, object]]
 
     class Items(Protocol):
-        """Anything with a length whose items are read by number, such as a dataset of PyTorch."""
+        """An object with a length whose items are read by index, such as a PyTorch dataset."""
 
         def __len__(self) -> int: ...
 
@@ -35,5 +35,5 @@ if TYPE_CHECKING:
     FactorsLike: TypeAlias = ArrayInput | Mapping[str, ArrayInput]
     """Factors as columns of an array, or by name."""
 else:
-    # Values of another kind are refused with a message that names the argument, so they must reach the function.
+    # At run time any value must reach the function, which rejects it with a message that names the argument.
     Scalar = OptionValue = Recordable = ArrayInput = FactorsLike = object

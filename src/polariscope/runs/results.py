@@ -94,7 +94,7 @@ class CachedResults:
         :param key: key of the result.
         """
         if not self.read_only:
-            self.run.folder.artefacts.ask(self.run.folder.artefacts.file(key))
+            self.run.folder.artefacts.touch(self.run.folder.artefacts.file(key))
 
     @contextlib.contextmanager
     def writing(self, kind: str) -> Iterator[None]:
@@ -120,7 +120,7 @@ class CachedResults:
         digest, data = self.run.digest(step), self.run.fingerprint
         matching = [
             artefact
-            for artefact in self.run.folder.artefacts.by_asking()
+            for artefact in self.run.folder.artefacts.by_last_use()
             if artefact.kind == kind
             and artefact.matches(**settings)
             and part in (None, artefact.key.part)

@@ -1,7 +1,8 @@
-"""Sizing: how many latents the data need.
+"""Sizing: the number of latents that data need.
 
-:func:`~polariscope.sizing.size.size` asks one method, :func:`~polariscope.sizing.compare.compare_sizes` several,
-:func:`~polariscope.sizing.curve.size_curve` shows models of each number of latents. The methods are in ``methods/``.
+:func:`~polariscope.sizing.size.size` runs one method, :func:`~polariscope.sizing.compare.compare_sizes` several.
+:func:`~polariscope.sizing.curve.size_curve` measures models with given numbers of latents. The methods are in
+``methods/``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Searches for the largest number of latents that fits: doubling, bisection, and one that follows a prediction."""
+"""Searches for the largest number of latents that fits: doubling, bisection, and a search guided by a prediction."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.trial import Trial
 
 CAP = 1024
-"""Most latents that are tried, unless said otherwise: a search that never finds a surplus must end."""
+"""Default maximum number of latents: a search that never finds a surplus must end."""
 
 
 class CapError(PolariscopeError):
-    """A search went up to its cap without finding a model that has too many latents."""
+    """Error raised if a search reaches its cap and no model has too many latents."""
 
 
 def grow_and_bisect(fits: Callable[[int], bool], n_init: int, cap: int = CAP) -> int:
-    """Double from ``n_init`` until a model no longer fits, then bisect: the largest n that fits.
+    """Find the largest n that fits: double from ``n_init`` until a model no longer fits, then bisect.
 
-    bonheme2023 Algorithms 1, 3 and 5. ``fits`` is asked once for each n. 0 when not even one latent fits.
+    bonheme2023 Algorithms 1, 3 and 5. ``fits`` is called once for each n. The result is 0 if not even one latent fits.
 
-    Ours: a cap, since the published loop never ends when everything fits; hitting it raises :class:`CapError`.
+    Ours: a cap, because the published loop never ends if everything fits; reaching it raises :class:`CapError`.
 
     >>> tried = []
     >>> grow_and_bisect(lambda n: tried.append(n) or n <= 19, n_init=4)
@@ -57,10 +57,10 @@ def grow_and_bisect(fits: Callable[[int], bool], n_init: int, cap: int = CAP) ->
 
 
 def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
-    """Binary search between ``low`` and ``high``: the largest n that fits, as bonheme2023 Algorithms 7 and 8.
+    """Find the largest n that fits between ``low`` and ``high`` by binary search (bonheme2023 Algorithms 7 and 8).
 
-    ``high`` itself is never tried, so the answer is at most ``high`` − 1; that answer raises
-    :class:`CapError`, since a larger one was never looked for.
+    ``high`` itself is never tried, so the answer is at most ``high`` − 1. That answer raises :class:`CapError`, because
+    larger values were not tried.
 
     >>> tried = []
     >>> bisect(lambda n: tried.append(n) or n <= 19)
@@ -77,24 +77,24 @@ def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
         else:
             high = n
     if low == cap:
-        raise CapError(f"{no_surplus(cap - 1)}, the most that were looked for; raise the cap.")
+        raise CapError(f"{no_surplus(cap - 1)}, the maximum that is tried; raise the cap.")
     return low - 1
 
 
 Measured = Callable[[int], tuple[bool, float]]
-"""Whether a model of so many latents fits, and its statistic."""
+"""A function of the number of latents that returns True if the model fits, and its statistic."""
 
 
 def search_guided(
     measured: Measured, predicted: Float[np.ndarray, " width"], threshold: float, cap: int = CAP
 ) -> int:
-    """From a prediction of the statistic for every n, the largest n that fits, in few questions.
+    """Find the largest n that fits, in few measurements, from a prediction of the statistic for every n.
 
-    An answer moves the prediction to what was measured, and two that fit also stretch it to the slope between them;
-    the next question is where it then crosses the threshold, at most half as far again, or as many fewer as the
-    statistic is above the threshold, since a latent takes at most 1 along. Beyond the predicted widths each further
-    latent adds 1. Two questions when the prediction is right; if five have not sufficed, the rest is
-    bisected. A search that reaches its cap raises :class:`CapError`.
+    Each measurement shifts the prediction to the measured value, and two models that fit also rescale it to the slope
+    between them. The next n is the crossing of the corrected prediction with the threshold. An increase is at most half
+    of n. A decrease is at most the excess of the statistic over the threshold, because a latent that is left out lowers
+    it by at most 1. Beyond the predicted widths each further latent adds 1. Two measurements suffice if the prediction
+    is right. After five, the search bisects. A search that reaches its cap raises :class:`CapError`.
 
     >>> def measured(n):  # fits up to 16
     ...     tried.append(n)
@@ -106,7 +106,7 @@ def search_guided(
     _check_range(1, cap)
     low, high, n = 0, cap + 1, _crossing(predicted, threshold)
     fitting: list[tuple[float, float]] = []
-    for question in itertools.count(1):
+    for n_measured in itertools.count(1):
         n = min(max(n, low + 1), high - 1)
         fits, value = measured(n)
         low, high = (n, high) if fits else (low, n)
@@ -118,15 +118,15 @@ def search_guided(
         fitting += [(expected, value)] if fits else []
         farthest = low + max(1, low // 2)
         n = _crossing(predicted, expected + (threshold - value) / _slope(fitting))
-        # A latent that is left out takes its variance along, at most 1.
+        # Leaving out a latent lowers the statistic by the variance of that latent, which is at most 1.
         n = min(n, farthest) if fits else max(n, high - max(1, math.ceil(value - threshold)))
-        if question >= SETTINGS.max_guided:
+        if n_measured >= SETTINGS.max_guided:
             n = (low + high) // 2 if high <= cap else farthest
     return low
 
 
 def _slope(fitting: Sequence[tuple[float, float]]) -> float:
-    """What was measured between the last two that fit, for each unit of the prediction; 1 where that is not known."""
+    """Return the slope of the statistic against the prediction between the last two models that fit, 1 if unknown."""
     if len(fitting) < 2:
         return 1.0
     (expected, value), (next_expected, next_value) = fitting[-2:]
@@ -135,18 +135,18 @@ def _slope(fitting: Sequence[tuple[float, float]]) -> float:
 
 
 def _at(predicted: Float[np.ndarray, " width"], n: int) -> float:
-    """The prediction for n latents; each beyond the last adds 1."""
+    """Return the prediction for n latents; each latent beyond the last adds 1."""
     return float(predicted[min(n, len(predicted)) - 1]) + max(0, n - len(predicted))
 
 
 def _crossing(predicted: Float[np.ndarray, " width"], threshold: float) -> int:
-    """The last n before the prediction exceeds the threshold."""
+    """Return the last n before the prediction exceeds the threshold."""
     n = first_stretch(predicted, threshold)
     return n if n < len(predicted) else n + max(0, math.floor(threshold - predicted[-1]))
 
 
 def no_surplus(n: int) -> str:
-    """What is said of a model at the cap.
+    """Return the beginning of the message about a model at the cap.
 
     >>> no_surplus(1), no_surplus(8)
     ('even 1 latent has no surplus', 'even 8 latents have no surplus')
@@ -155,7 +155,7 @@ def no_surplus(n: int) -> str:
 
 
 def check_threshold(threshold: object, *, positive: bool) -> None:
-    """Refuse what is no number, and where the statistic is a sum of variances, what no model can pass."""
+    """Check that the threshold is a finite number, and positive if the statistic is a sum of variances."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
         raise InputError("threshold", "be a finite number", got=f"{threshold!r}", remedy="1 is usual")
     if positive and threshold <= 0:
@@ -168,11 +168,11 @@ def check_threshold(threshold: object, *, positive: bool) -> None:
 
 
 def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[str]:
-    """Where the search's assumption, a statistic that rises with n and crosses the threshold once, is in doubt."""
+    """Return notes if a search's assumption is in doubt: the statistic rises with n and crosses the threshold once."""
     notes = []
     for seed in sorted({trial.seed for trial in trials}):
-        own = sorted((t for t in trials if t.seed == seed), key=lambda trial: trial.n_latents)
-        for before, after in pairwise(own):
+        by_width = sorted((t for t in trials if t.seed == seed), key=lambda trial: trial.n_latents)
+        for before, after in pairwise(by_width):
             if (
                 before.n_latents < after.n_latents
                 and before.decision == "too many"
@@ -180,18 +180,18 @@ def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[st
             ):
                 notes.append(
                     f"seed {seed}: {before.n_latents} latents are too many but {after.n_latents} fit: the statistic "
-                    "does not rise with n, and another start could end elsewhere. Train longer or use more seeds."
+                    "does not rise with n, so another n_init could give another answer. Train longer or use more seeds."
                 )
             elif after.statistic < before.statistic - max(0.1, 0.1 * abs(before.statistic)):
                 notes.append(
                     f"seed {seed}: the statistic falls from {before.statistic:.2f} at {before.n_latents} latents to "
-                    f"{after.statistic:.2f} at {after.n_latents}: it is not monotone, so the models may not be "
-                    "trained long enough."
+                    f"{after.statistic:.2f} at {after.n_latents}: it is not monotone, so the training might be "
+                    "too short."
                 )
     if any(answer == 0 for answer in answers):
         notes.append(
             "Not even one latent fits: the models learned nothing (train longer, or lower β), or the data are noise, "
-            "or, where the likelihood is Gaussian, small in the units of its variance (standardise them)."
+            "or, with a Gaussian likelihood, their variance is small compared with its variance (standardise them)."
         )
     return notes
 

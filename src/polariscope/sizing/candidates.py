@@ -1,4 +1,4 @@
-"""Models of one recipe that differ in their number of latents, as the methods see them."""
+"""Interface to models of one recipe that differ in their number of latents."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from polariscope.core.types import OptionValue
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curves:
-    """A model while it trains: the mean posterior variance of each latent, relative to the prior's."""
+    """Training curves of a model: the mean posterior variance of each latent, relative to the prior's."""
 
     steps: Shaped[np.ndarray, " look"]
     variances: Float[np.ndarray, "look latent"]
     gammas: Float[np.ndarray, " look"] | None = None
-    """The decoder's variance γ at each look, where it is one number for all values."""
+    """Decoder variance γ at each measurement, if it is one number for all values."""
     held_out: tuple[tuple[int, float, float], ...] = ()
-    """The loss where it was measured on held-out observations, as (step, held out, in training), nats each."""
+    """Losses at the steps with a held-out measurement, as (step, held-out loss, training loss), in nats."""
     is_elbo: bool = False
-    """Whether the loss is −ELBO: reconstruction plus rate, each with weight 1."""
+    """If True, the loss is −ELBO: reconstruction plus rate, each with weight 1."""
 
     @property
     def trace(self) -> tuple[tuple[int, float], ...]:
-        """Σ E[σ²] at each look, as (step, value)."""
+        """Σ E[σ²] at each measurement, as (step, value)."""
         sums = self.variances.sum(axis=1)
         return tuple((int(step), float(value)) for step, value in zip(self.steps, sums, strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
 class Losses:
-    """What a model costs on held-out samples, nats per sample."""
+    """Held-out losses of a model, nats per sample."""
 
     total: float
-    """All terms of the objective with their weights: what is minimised."""
+    """Training objective: all terms with their weights."""
     reconstruction: float
     """−log p(x|z)."""
     rate: float | None
-    """KL(q(z|x) ‖ p(z)), without a weight; None where the encoder is deterministic."""
+    """KL(q(z|x) ‖ p(z)), without a weight; None if the encoder is deterministic."""
 
 
 class AbstractCandidates(abc.ABC):
-    """Models of one recipe and one seed that differ in their number of latents, trained as far as asked.
+    """Models of one recipe and one seed that differ in their number of latents, trained on request.
 
-    Nothing is trained twice: a model asked for again with more steps is continued. ``changes`` are training
-    options that differ from the recipe (``beta``, ``learning_rate``, ``prior`` …); models with other changes are
-    other models. So are those with ``pruned_from``, a number of latents and one of steps: they begin with the most
-    informative latents of that model after so many steps, and not afresh.
+    No model is trained twice: if more steps are requested, its training resumes. ``changes`` are training options that
+    differ from the recipe (``beta``, ``learning_rate``, ``prior`` …); different changes make different models.
+    The change ``pruned_from``, a pair (number of latents, number of steps), initialises a model from the most
+    informative latents of that wider model after that many steps, instead of training from scratch.
     """
 
     seed: int
@@ -66,50 +66,51 @@ class AbstractCandidates(abc.ABC):
 
     @property
     def n_gamma_values(self) -> int | None:
-        """Values of an observation, where the decoder's variance is one number that is learned from them; else None."""
+        """Number of values of an observation if the decoder variance is one learned number, otherwise None."""
         return None
 
     @property
     def max_latents(self) -> int | None:
-        """The most that make sense where the decoder's variance is learned: nothing is left to learn from beyond."""
+        """Maximum number of latents if the decoder variance is learned: with more, it cannot be estimated."""
         return None
 
     @property
     def fixed_variance(self) -> float | None:
-        """The decoder's variance, where it is one number that is fixed; None: it is learned, or not one number."""
+        """Decoder variance if it is one fixed number; None if it is learned, or not one number."""
         return None
 
     @property
     def can_prune(self) -> bool:
-        """Whether models can begin with latents of wider ones."""
+        """True if models can be initialised from wider ones."""
         return False
 
     @property
     @abc.abstractmethod
     def n_steps(self) -> int:
-        """Gradient steps spent so far, on all models."""
+        """Total number of gradient steps of all models so far."""
 
     @property
     @abc.abstractmethod
     def n_models(self) -> int:
-        """Models that were asked for so far."""
+        """Number of models requested so far."""
 
     @property
     def n_seconds(self) -> float | None:
-        """How long these models took to train up to there, and to measure; None: nobody counted."""
+        """Time that training and measuring these models took; None if it was not recorded."""
         return None
 
     def n_watched(self, n_latents: int, **changes: OptionValue) -> int:
-        """Steps up to which a model was watched so far, in this search."""
+        """Return the number of steps of a model in this search so far."""
         return 0
 
     def nearest_steps(self, n_latents: int, steps: int, **changes: OptionValue) -> int:
-        """With how many steps narrow models begin from this one: so many, or all it has where they are gone.
+        """Return the steps after which this model can initialise narrower ones.
 
-        An earlier search in the same folder may have trained it further.
+        The result is ``steps`` or, if that checkpoint does not exist, the last step of the model: an earlier search in
+        the same folder can have trained it further.
 
-        :param n_latents: of the model.
-        :param steps: after which it is wanted.
+        :param n_latents: number of latents of the model.
+        :param steps: requested steps.
         :param changes: options that differ from the recipe.
         """
         return steps
@@ -120,69 +121,69 @@ class AbstractCandidates(abc.ABC):
 
     @property
     def benefits_from_parallel(self) -> bool:
-        """Whether two models take less time side by side than one after the other."""
+        """True if training two models in parallel is faster than one after the other."""
         return False
 
     def watch_together(self, widths: Sequence[int], steps: int, **changes: OptionValue) -> None:
-        """Train several models up to ``steps``, at the same time where that is possible.
+        """Train several models up to ``steps``, in parallel if possible.
 
         :param widths: numbers of latents.
-        :param steps: of each.
-        :param changes: options that differ from the recipe, for all.
+        :param steps: gradient steps of each model.
+        :param changes: options of all models that differ from the recipe.
         """
         for n_latents in widths:
             self.watch(n_latents, steps, **changes)
 
     def remember(self, key: str, n_latents: int, steps: int, measure: Callable[[], float]) -> float:
-        """What was measured under ``key`` of a model after so many steps, before further training; else measure it."""
+        """Return the cached measurement ``key`` of a model after ``steps`` steps, or measure and cache it."""
         return measure()
 
     def noise(self, n_latents: int, steps: int, beta: float | None = None) -> Noise | None:
-        """What a model that was watched took for noise after so many steps; None: that is not known, or not one number.
+        """Return the noise level of a trained model; None if it is unknown or not one number.
 
-        :param n_latents: of the model.
-        :param steps: after which it was looked at.
+        :param n_latents: number of latents of the model.
+        :param steps: gradient steps after which it was measured.
         :param beta: (default None: the recipe's) weight of the rate.
         """
         return None
 
     def verdict(self, n_latents: int, steps: int, beta: float | None = None) -> Verdict | None:
-        """Return the state of the training and the latents in use of a model that was watched; None: not known.
+        """Return the state of the training and the latents in use of a trained model; None if unknown.
 
-        :param n_latents: of the model.
-        :param steps: after which it was looked at.
+        :param n_latents: number of latents of the model.
+        :param steps: gradient steps after which it was measured.
         :param beta: (default None: the recipe's) weight of the rate.
         """
         return None
 
     @abc.abstractmethod
     def representation(self, n_latents: int, steps: int, **changes: OptionValue) -> Representation:
-        """Representation of 10,000 samples by a model of so many steps."""
+        """Return the representation of 10,000 samples by a model after ``steps`` steps."""
 
     @abc.abstractmethod
     def losses(self, n_latents: int, steps: int, **changes: OptionValue) -> Losses:
-        """What a model of so many steps costs on held-out samples."""
+        """Return the held-out losses of a model after ``steps`` steps."""
 
     def reconstruction_loss(self, n_latents: int, steps: int, **changes: OptionValue) -> float:
-        """Held-out reconstruction loss in nats per sample."""
+        """Return the held-out reconstruction loss in nats per sample."""
         return self.losses(n_latents, steps, **changes).reconstruction
 
     @abc.abstractmethod
     def reconstructions(
         self, n_latents: int, steps: int, **changes: OptionValue
     ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "sample feature"]]:
-        """The samples of :meth:`representation`, and what the decoder makes of their sampled codes."""
+        """Return the samples of :meth:`representation` and their reconstructions from sampled codes."""
 
     @abc.abstractmethod
     def observations(self) -> Float[np.ndarray, "sample feature"]:
-        """At most 10,000 observations, as rows."""
+        """Return at most 10,000 observations, as rows."""
 
     def split_rows(
         self,
     ) -> tuple[Float[np.ndarray, "sample feature"], Float[np.ndarray, "other feature"]] | None:
-        """Return the observations that models are trained on and those they are validated with; None: not known."""
+        """Return the training and the validation observations of the models; None if they are unknown."""
         return None
 
 
 class OutOfTimeError(PolariscopeError):
-    """The minutes that a search was given are over."""
+    """Error raised if the time limit of a search is reached."""

@@ -1,4 +1,4 @@
-"""What is refused before anything is trained."""
+"""Checks of data and options before models are trained."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from polariscope.training.planner import IMAGES, Planned
 from polariscope.training.settings import TrainSettings
 
 BETA = Either(Argument("target", "beta"), "'polariscope size-beta'")
-"""The search for the largest β, as messages name it."""
+"""Name of the search for the largest β in messages."""
 MAX_RMS = 25.0
 """Root mean square of a column above which the default networks diverge (rows of 30 do in one step)."""
 BOUNDS = {name: option.default for name, option in options_of(Goal).items()}
-"""The options of every search, with the value that says nothing."""
+"""Options of the goal, with their defaults."""
 
 
 def own_options(method: str) -> set[str]:
-    """The options that a method has for itself."""
+    """Return the names of the options that only this method has."""
     return set(options_of(family[method]))
 
 
 def split_options(
-    method: str, given: Mapping[str, object]
+    method: str, options: Mapping[str, object]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """What was given to ``size``: options of the goal, the method's own, and the recipe of the models.
+    """Split the options of ``size`` into options of the goal, of the method and of the models.
 
-    An option of another method is refused.
+    An option of another method raises an error.
     """
     own = own_options(method)
-    for name in given:
+    for name in options:
         homes = [each for each in family if name in own_options(each)]
         if homes and method not in homes:
             raise InputError(
@@ -50,14 +50,14 @@ def split_options(
                 ),
                 remedy="leave it out",
             )
-    bounds = {name: value for name, value in given.items() if name in BOUNDS}
-    its = {name: value for name, value in given.items() if name in own}
-    recipe = {name: value for name, value in given.items() if name not in BOUNDS and name not in own}
-    return bounds, check_options(f"sizing method {method!r}", family[method], its), recipe
+    bounds = {name: value for name, value in options.items() if name in BOUNDS}
+    for_method = {name: value for name, value in options.items() if name in own}
+    recipe = {name: value for name, value in options.items() if name not in BOUNDS and name not in own}
+    return bounds, check_options(f"sizing method {method!r}", family[method], for_method), recipe
 
 
 def used_by(method: str) -> set[str]:
-    """The bounds that a method heeds."""
+    """Return the options of the goal that a method uses."""
     traits = family.traits(method)
     used = {*traits["uses"]}
     used |= {"learning_rate"} if traits["trains"] else set()
@@ -67,77 +67,82 @@ def used_by(method: str) -> set[str]:
 def supported_options(
     method: str, options: Mapping[str, object], among: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The options without those that mean nothing to a method.
+    """Return the options without those that a method does not use.
 
-    :param method: the method that is to be asked
-    :param options: what was given for all methods
-    :param among: the methods that are asked, whose own options are for them alone
+    :param method: name of the method
+    :param options: options for all methods
+    :param among: all methods to run; options that only one of them has are left out for the others
     """
     theirs = {*BOUNDS}.union(*map(own_options, among))
     used = used_by(method) | own_options(method)
     return {name: value for name, value in options.items() if name not in theirs or name in used}
 
 
-def check_used(method: str, target: Target, given: Mapping[str, object]) -> None:
-    """Refuse a bound that would be passed over in silence."""
+def check_used(method: str, target: Target, bounds: Mapping[str, object]) -> None:
+    """Reject an option of the goal that would be ignored."""
     used = {"threshold", "steps", "learning_rate"} if target == "beta" else used_by(method)
-    who = "target 'beta'" if target == "beta" else f"method {method!r}"
-    for name, value in given.items():
+    user = "target 'beta'" if target == "beta" else f"method {method!r}"
+    for name, value in bounds.items():
         if name not in used and value != BOUNDS[name]:
-            raise InputError(problem=(Argument(name), f" means nothing to {who}"), remedy="leave it out")
+            raise InputError(problem=(Argument(name), f" is not used by {user}"), remedy="leave it out")
 
 
 def check_bounds_used(
     options: Mapping[str, object], methods: Sequence[str], also: Sequence[str] = ()
 ) -> None:
-    """Refuse a bound that none of several methods would look at.
+    """Reject an option of the goal that none of several methods uses.
 
-    :param options: what was given for all methods
-    :param methods: their names
-    :param also: (default none) bounds that something else looks at
+    :param options: options for all methods
+    :param methods: names of the methods
+    :param also: (default none) options of the goal that are used elsewhere
     """
     used = {*also}.union(*map(used_by, methods))
     for name, default in BOUNDS.items():
         if name not in used and options.get(name, default) != default:
-            asked = f"the methods {', '.join(methods)}" if methods else "curves without a method"
-            raise InputError(problem=(Argument(name), f" means nothing to {asked}"), remedy="leave it out")
+            users = f"the methods {', '.join(methods)}" if methods else "curves without a method"
+            raise InputError(problem=(Argument(name), f" is not used by {users}"), remedy="leave it out")
 
 
-def make_goal(given: Mapping[str, object], data: AbstractDataset, recipe: Mapping[str, Any]) -> Goal:
-    """The goal with its options checked.
+def make_goal(bounds: Mapping[str, object], data: AbstractDataset, recipe: Mapping[str, Any]) -> Goal:
+    """Return the goal of a search, with its options checked.
 
-    :param given: options by name, the fields of :class:`~polariscope.sizing.Goal`
-    :param data: what is sized
-    :param recipe: of the models
+    :param bounds: options by name, the fields of :class:`~polariscope.sizing.goal.Goal`
+    :param data: the data to size
+    :param recipe: options of the models
     """
     chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
     net_rate = concept_of("net", chosen["net"]).sizing_rate
-    checked = check_options("the search", Goal, given)
+    checked = check_options("the search", Goal, bounds)
     goal = Goal(**checked, images=len(data.shape) == 3, net_rate=net_rate)
     if goal.n_init is not None and goal.n_init > goal.cap:
         raise InputError("n_init", ("be at most ", Argument("cap")), got=f"{goal.n_init} and {goal.cap}")
     if goal.steps is not None and goal.epochs is not None:
         raise InputError(
-            problem=(Argument("steps"), " and ", Argument("epochs"), " both say how long to train"),
-            remedy="give one of them",
+            problem=(
+                Argument("steps"),
+                " and ",
+                Argument("epochs"),
+                " cannot be combined: each sets the length of training",
+            ),
+            remedy="use one of them",
         )
     return goal
 
 
 def check_varies(data: AbstractDataset) -> None:
-    """Refuse observations that are all the same: there is nothing to encode."""
+    """Reject observations that are all the same: there is nothing to encode."""
     rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
     if (rows == rows[0]).all():
-        raise InputError("data", f"vary, but the {len(rows)} observations looked at are all the same")
+        raise InputError("data", f"vary, but the {len(rows)} observations that were checked are all the same")
 
 
 def check_units(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
-    """Refuse tables in units so small, or so far from 0, that a network diverges on them in its first steps.
+    """Reject tables with values so large, or so far from 0, that a network diverges on them in its first steps.
 
-    Networks see the logarithm of counts.
+    Counts are exempt, because networks receive their logarithm.
 
-    :param data: what is trained on
-    :param recipe: of the models
+    :param data: the training data
+    :param recipe: options of the models
     """
     chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
     if len(data.shape) == 3 or concept_of("likelihood", chosen["likelihood"]).needs_counts:
@@ -152,7 +157,7 @@ def check_units(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
             remedy=(
                 "leave ",
                 Argument("keep_units"),
-                " out, or bring each column to mean 0 and deviation 1 with ",
+                " out, or rescale each column to mean 0 and standard deviation 1 with ",
                 Argument("standardise", True),
             ),
         )
@@ -161,46 +166,46 @@ def check_units(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
 def trained_units(
     data: AbstractDataset, recipe: Mapping[str, Any], *, keep_units: OptionValue = False
 ) -> AbstractDataset:
-    """The data in the units in which the models of a recipe are trained; measured once, for all of them.
+    """Return the data in the units in which models are trained, so all models share them.
 
-    :param data: the dataset, with the variants that were asked for
-    :param recipe: of the models
-    :param keep_units: (default False) leave the data as they are
+    :param data: the dataset, with its variants
+    :param recipe: options of the models
+    :param keep_units: (default False) if True, the data keep their units
     """
     chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
     return units_for(data, chosen["likelihood"], keep_units=keep_units)
 
 
 def check_recipe(data: AbstractDataset, method: str, recipe: dict[str, Any], goal: Goal) -> tuple[str, ...]:
-    """Refuse models that lack what the method measures, before anything is trained; return what is chosen for the user.
+    """Check that models have the quantities that a method measures; return descriptions of automatic choices.
 
-    :param data: what is sized
+    :param data: the data to size
     :param method: a name of ``polariscope.sizing``
-    :param recipe: of the models
-    :param goal: what is asked of the method, for the learning rate
+    :param recipe: options of the models
+    :param goal: the goal, for the learning rate
     """
     if not family.traits(method)["trains"]:
         _check_unused(data, recipe)
         return data.choices
-    # The method decides on rate and length, so they are named here and announced below.
+    # The method determines learning rate and length, so the plan must not choose (and announce) them; see pace below.
     job = plan(data, n_latents=1, **{**IMAGES.to_dict(), **recipe, "steps": 400})
     others = ", ".join(name for name in family if not family.traits(name)["needs_variances"])
     needs_variances = family.traits(method)["needs_variances"]
     if needs_variances and not job.blueprint.posterior.has_density:
         raise InputError(
             problem=(
-                f"method {method!r} needs posterior variances, which a deterministic encoder does not have"
+                f"method {method!r} requires posterior variances, which a deterministic encoder does not have"
             ),
             remedy=(
                 "use ",
                 Argument("objective", "vae"),
-                f" (the answer suits autoencoders as well), or a method without: {others}",
+                f" (the answer suits autoencoders as well), or a method that does not: {others}",
             ),
         )
     check_models(job, recipe)
     if needs_variances and not isinstance(job.blueprint.prior, IsotropicPrior):
         raise InputError(
-            problem=f"method {method!r} measures posterior variances against the prior N(0, I)",
+            problem=f"method {method!r} compares posterior variances with the prior N(0, I)",
             got="another prior",
             remedy=("leave ", Argument("prior"), " out"),
         )
@@ -212,7 +217,7 @@ def rate_of(method: str, goal: Goal) -> float:
     """Return the learning rate of the models that a method trains.
 
     :param method: a name of ``polariscope.sizing``
-    :param goal: what is asked of it
+    :param goal: the goal of the search
     """
     kind = family.traits(method).get("rate", "published")
     published = goal.learning_rate or IMAGES.learning_rate
@@ -220,23 +225,23 @@ def rate_of(method: str, goal: Goal) -> float:
 
 
 def check_models(job: RunPlan, recipe: Mapping[str, Any]) -> None:
-    """Refuse models that cannot be sized whatever is asked of them.
+    """Reject models that no method can size.
 
-    :param job: how one of them would be trained
-    :param recipe: of the models
+    :param job: the plan of a model's training
+    :param recipe: options of the models
     """
     if not job.blueprint.decodes:
         raise InputError(
             problem=(
-                f"objective {label(recipe['objective'])!r} trains no decoder, so there is nothing to size"
+                f"objective {label(recipe['objective'])!r} does not train a decoder, so there is nothing to size"
             ),
             remedy=("use ", Argument("objective", "vae")),
         )
     if job.settings.schedule != "constant":
         raise InputError(
             problem=(
-                f"sizing trains a model until it is decided, and schedule {job.settings.schedule!r} has to know "
-                "the end beforehand"
+                f"sizing trains a model until it is decided, and schedule {job.settings.schedule!r} requires the "
+                "number of steps in advance"
             ),
             remedy=("leave ", Argument("schedule"), " out"),
         )
@@ -245,16 +250,16 @@ def check_models(job: RunPlan, recipe: Mapping[str, Any]) -> None:
             problem=(
                 "sizing trains a model until it is decided, and ",
                 Argument("patience"),
-                " would stop it before",
+                " would stop it earlier",
             ),
             remedy=("leave ", Argument("patience"), " out"),
         )
 
 
 def _check_unused(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
-    """Refuse options of models that do not exist or that no model takes, also where none is trained.
+    """Reject unknown and invalid options of models, although no model is trained.
 
-    Those that are right are passed over: several methods may be asked at once, and some of them train.
+    Valid options are ignored, because they can be meant for other methods of the same call.
     """
     chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
     known = (*FAMILIES, "initialisation", "device", "threads", "keep_units")
@@ -265,9 +270,9 @@ def _check_unused(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
 
 
 def check_seeds(seeds: object) -> None:
-    """Refuse what is no number of seeds.
+    """Check the number of seeds.
 
-    :param seeds: what was given
+    :param seeds: the number of seeds
     """
     if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
         raise InputError("seeds", "be an integer from 1", got=f"{seeds!r}")
@@ -276,13 +281,13 @@ def check_seeds(seeds: object) -> None:
 def check_call(
     method: str, target: str, n_latents: int | None, seeds: object, recipe: dict[str, OptionValue]
 ) -> Target:
-    """Refuse what cannot be asked; returns the target, which is one of two."""
+    """Check the arguments of ``size`` against each other, and return the target."""
     if not isinstance(method, str):
         raise InputError(
             "method",
             "be one name",
             got=f"{method!r}",
-            remedy=Either("compare_sizes asks several", "'polariscope size-compare' asks several"),
+            remedy=Either("compare_sizes runs several", "'polariscope size-compare' runs several"),
         )
     family[method]
     check_seeds(seeds)
@@ -290,8 +295,8 @@ def check_call(
         raise InputError("target", "be 'latents' or 'beta'", got=f"{target!r}")
     if target == "latents" and n_latents is not None:
         raise InputError(
-            problem=(Argument("n_latents"), " is what is sought"),
-            remedy=("give it with ", BETA, " only"),
+            problem=(Argument("n_latents"), " is the result of the search"),
+            remedy=("set it only with ", BETA),
         )
     if target == "beta":
         if (
@@ -301,23 +306,23 @@ def check_call(
             or n_latents < 1
         ):
             raise InputError(
-                problem=(BETA, " needs ", Argument("n_latents"), ", an integer from 1"),
+                problem=(BETA, " requires ", Argument("n_latents"), ", an integer from 1"),
                 got=f"{n_latents!r}",
             )
         if not family.traits(method).get("finds_beta", False):
             able = " or ".join(repr(name) for name in family if family.traits(name).get("finds_beta", False))
             raise InputError(
-                problem=f"the largest β is searched by method {able} only",
+                problem=f"only method {able} can search for the largest β",
                 got=f"{method!r}",
             )
         if "beta" in recipe:
             raise InputError(
-                problem=(Argument("beta"), " is what is sought"),
+                problem=(Argument("beta"), " is the result of the search"),
                 remedy=("leave it out with ", BETA),
             )
         if recipe.setdefault("objective", "beta") != "beta":
             raise InputError(
-                problem=(BETA, " needs ", Argument("objective", "beta")),
+                problem=(BETA, " requires ", Argument("objective", "beta")),
                 got=f"{recipe['objective']!r}",
             )
     return "beta" if target == "beta" else "latents"

@@ -1,4 +1,4 @@
-"""What several methods answer, side by side."""
+"""Comparison of the answers of several methods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas
 
 COMPARED = ("fondue", "active-units", "ard", "elbow", "probe-elbow", "id")
-"""What ``compare_sizes`` runs unless told otherwise: affordable together, and each a different idea."""
+"""Default methods of ``compare_sizes``: each is based on a different idea, and together they are affordable."""
 
 
 class SizeComparison(tuple[Size, ...]):
@@ -51,12 +51,12 @@ class SizeComparison(tuple[Size, ...]):
         return pandas.DataFrame(rows, columns=columns).set_index("method")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answers by method, as JSON."""
+        """Return the answers by method, as plain values for JSON."""
         return {answer.method: answer.to_dict() for answer in self}
 
 
 def needs_factors(method: str) -> bool:
-    """Whether a method is for data with known factors only.
+    """Return True if a method requires data with known factors.
 
     :param method: a name of ``polariscope.sizing``.
     """
@@ -71,16 +71,16 @@ def compare_sizes(
     begin: Callable[[str], None] | None = None,
     **options: OptionValue,
 ) -> SizeComparison:
-    """Return the answers of several methods, side by side.
+    """Size data with several methods.
 
-    In ``out`` each method has a folder of its own, so their costs can be compared.
+    In ``out`` each method has its own folder and trains its own models, so their costs can be compared.
 
     :param data: a dataset, or an array of observations.
-    :param methods: (default: one of each idea, without those that need factors if the data have none) names of
+    :param methods: (default: one for each idea, without those that require factors if the data have none) names of
         ``polariscope.sizing``.
-    :param begin: (default None) called with the name of each method when its turn comes.
-    :param options: options of the methods and of the models as in :func:`polariscope.size`, each for the methods that
-        use it.
+    :param begin: (default None) function called with the name of each method before it runs.
+    :param options: options of the methods and of the models as in :func:`polariscope.size`; each option is passed to
+        the methods that use it.
     """
     if methods is None:
         missing: Any = options.pop("missing", SearchSettings.missing)

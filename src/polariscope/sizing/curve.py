@@ -1,4 +1,4 @@
-"""Curves over the number of latents: what models of each width cost, keep and tell, and what the methods answer."""
+"""Curves over the number of latents: losses and codes of models of each width, and the answers of sizing methods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError, PolariscopeError
@@ -31,15 +31,12 @@ from polariscope.storage.search_folder import SearchFolder
 from polariscope.training.plan import FAMILIES, concept_of, plan
 from polariscope.training.planner import IMAGES, Planned
 
-if TYPE_CHECKING:
-    pass
-
 VARIATIONAL = "vae"
-"""Objective of the models that are asked where those of the curves have no posterior variances; also their folder."""
+"""Objective of the models that methods use if those of the curves have no posterior variances; also their folder."""
 WIDTHS = Argument("n_latents")
-"""The numbers of latents in messages."""
+"""Name of the numbers of latents in messages."""
 LENGTH = ("steps", "epochs")
-"""Options that say how long the models of the curves are trained."""
+"""Options for the length of training of the models of the curves."""
 
 
 @spelled_out(SearchSettings, Goal, open_ended=True)
@@ -56,15 +53,15 @@ def size_curve(
 ) -> SizeCurve:
     """Measure loss, probe accuracy, traces, intrinsic dimensions and types of latents as the number of latents grows.
 
-    For each number of latents and each seed one model is trained, all for as long: ``steps`` gradient steps (default
-    2,000), or ``epochs`` passes over the training data, at the learning rate of ``fondue``. With ``out`` nothing is
-    trained twice: models are those of :func:`polariscope.size` in the same folder, and an interrupted call is resumed.
-    Losses are of held-out samples; codes of 10,000 samples of ``part``. Quantities that an objective does not have
-    (types, and everything sampled, of an autoencoder) are left out, and ``notes`` say so.
+    One model is trained for each number of latents and each seed. All of them train for ``steps`` gradient steps
+    (default 2,000), or ``epochs`` passes over the training data, at the learning rate of ``fondue``. With ``out`` no
+    model is trained twice: models of :func:`polariscope.size` in the same folder are reused, and an interrupted call
+    can be resumed. Losses are measured on held-out samples, codes on 10,000 samples of ``part``. Quantities that an
+    objective does not have (for an autoencoder the types and everything sampled) are left out, with a note.
 
-    ``methods`` answer with as many seeds, in the same folder, so they use models that are there; ``threshold``, ``cap``
-    and the like are theirs, ``steps`` and ``epochs`` are not. Those that need posterior variances, if the models have
-    none, answer for the VAE of the same nets, as bonheme2023 Fig. 8.6 does.
+    ``methods`` run with the same seeds in the same folder, so they reuse its models. Options such as ``threshold`` and
+    ``cap`` apply to them; ``steps`` and ``epochs`` do not. If the models have no posterior variances, methods that
+    require them size the VAE with the same nets, as in bonheme2023 Fig. 8.6.
 
     Reference: bonheme2023 Figs 8.1, 8.5 to 8.10, 8.12 and D.1 to D.4.
 
@@ -73,8 +70,8 @@ def size_curve(
     :param methods: (default fondue) names of ``polariscope.sizing`` whose answers are shown with the curves.
     :param seeds: (default 5) number of seeds.
     :param part: (default "all") part of the split that is encoded: "all", "train", "validation" or "test".
-    :param begin: (default None) called with the name of each method when its turn comes.
-    :param announce: (default None) called with the plan before anything is trained.
+    :param begin: (default None) function called with the name of each method before it runs.
+    :param announce: (default None) function called with the plan before training starts.
     :param options: options of the methods as in :func:`polariscope.size`, and of the models (``objective``, ``net`` …)
         as in :func:`polariscope.train`.
     """
@@ -117,33 +114,33 @@ def size_curve(
 
 @dataclasses.dataclass(frozen=True)
 class CurvePlan:
-    """What is trained and asked for curves, checked; nothing is written yet."""
+    """Checked plan of the models and methods of a curve; nothing is written yet."""
 
     data: AbstractDataset
-    """In the units in which models are trained."""
+    """The data in the units in which models are trained."""
     n_latents: tuple[int, ...]
     recipe: Mapping[str, Any]
-    """Of the models."""
+    """Options of the models."""
     changes: Mapping[str, Any]
-    """Options of the models that differ from the recipe, as the methods have them."""
+    """Options of the models that differ from the recipe, the same as in the methods."""
     objective: str
     steps: int
     """Gradient steps of each model."""
     steps_per_epoch: int
     part: Part
-    """Of the split: whose observations are encoded."""
+    """Part of the split whose observations are encoded."""
     n_samples: int
-    """Observations that are encoded."""
+    """Number of observations that are encoded."""
     questions: tuple[Question, ...]
-    """What the methods are asked."""
+    """Methods with their options."""
     chosen: tuple[str, ...]
-    """What nobody asked for by name, in words."""
+    """Descriptions of the options that were chosen automatically."""
     notes: tuple[str, ...]
-    """What is left out, and why."""
+    """Quantities that are left out, with the reason."""
 
 
 def plan_curve(search: Search, n_latents: Sequence[int], part: Part) -> CurvePlan:
-    """Return what is trained and asked for curves; what cannot be is refused.
+    """Plan the models and methods of a curve, and check the options.
 
     :param search: data, methods and options.
     :param n_latents: numbers of latents, ascending.
@@ -159,18 +156,18 @@ def plan_curve(search: Search, n_latents: Sequence[int], part: Part) -> CurvePla
     job = plan(dataset, n_latents=1, **{"steps": goal.fixed_steps, **pace, **recipe})
     planned = Planned({name: pace[name] for name in pace if name not in recipe}, {})
     check_models(job, recipe)
-    most = max_latents(job)
-    if most is not None and max(n_latents) > most:
+    limit = max_latents(job)
+    if limit is not None and max(n_latents) > limit:
         raise InputError(
             WIDTHS,
-            f"be at most {most}, since γ is learned and {dataset.n_features:,} features of {len(dataset):,} samples "
-            "leave nothing to learn it from beyond",
+            f"be at most {limit}: γ is learned, and with more latents it cannot be estimated from "
+            f"{dataset.n_features:,} features of {len(dataset):,} samples",
             got=max(n_latents),
-            remedy=("ask for fewer, or fix it with ", Argument("variance")),
+            remedy=("use fewer, or fix γ with ", Argument("variance")),
         )
     per_epoch = plan(dataset, n_latents=1, **{**recipe, "epochs": 1}).settings.steps
-    deal = functools.partial(job.settings.split_of, dataset)
-    n_samples = len(Subset(part=part).choose(len(dataset), deal))
+    split = functools.partial(job.settings.split_of, dataset)
+    n_samples = len(Subset(part=part).choose(len(dataset), split))
     has_density = job.blueprint.posterior.has_density
     notes = [] if dataset.factor_names else ["Probe accuracy is left out: the data have no known factors."]
     if not has_density:
@@ -201,10 +198,10 @@ def plan_curve(search: Search, n_latents: Sequence[int], part: Part) -> CurvePla
 
 
 def check_widths(n_latents: object, cap: int) -> None:
-    """Refuse what is no ascending list of numbers of latents up to a cap.
+    """Check that the numbers of latents are integers in ascending order, up to a cap.
 
-    :param n_latents: what was given.
-    :param cap: the most that are tried.
+    :param n_latents: numbers of latents.
+    :param cap: maximum number of latents.
     """
     numbers = list(n_latents) if isinstance(n_latents, Sequence) and not isinstance(n_latents, str) else []
     if not numbers or any(isinstance(n, bool) or not isinstance(n, Integral) or n < 1 for n in numbers):
@@ -222,37 +219,39 @@ def check_widths(n_latents: object, cap: int) -> None:
 def _question(
     search: Search, method: str, recipe: Mapping[str, Any], *, has_density: bool
 ) -> tuple[Question, str]:
-    """Return what a method is asked, of the models of the curves or of VAEs if those have no variances, with a note."""
+    """Return a method with its options and a note; it sizes VAEs if the models of the curves have no variances."""
     dataset, options = search.data, search.options
     if needs_factors(method) and not dataset.factor_names:
         raise InputError(
-            problem=f"method {method!r} is for data with known factors, which these have not",
+            problem=f"method {method!r} requires data with known factors, and these have none",
             remedy=("leave it out of ", Argument("methods")),
         )
-    chosen, note = dict(recipe), ""
+    models, note = dict(recipe), ""
     if family.traits(method)["needs_variances"] and not has_density:
         theirs = {*options_of(concept_of("objective", recipe["objective"])), "objective", "posterior"}
-        chosen = {
+        models = {
             name: value
             for name, value in recipe.items()
             if name.removeprefix("objective_") not in theirs and not name.startswith("posterior_")
         }
-        chosen["objective"] = VARIATIONAL
+        models["objective"] = VARIATIONAL
         note = (
-            f"{method} answers for the VAE of the same nets, since it needs posterior variances: the same number of "
-            "latents is said to suit autoencoders (bonheme2023 Fig. 8.6)."
+            f"{method} requires posterior variances, so its answer is for the VAE with the same nets. According to "
+            "bonheme2023 Fig. 8.6 the same number of latents suits autoencoders."
         )
-    # The length of the curves' models is not the methods'.
-    given = {name: options[name] for name in options if name not in LENGTH and name not in recipe}
-    given |= {name: recipe[name] for name in ("learning_rate",) if name in recipe}
-    models = {name: value for name, value in chosen.items() if name != "learning_rate"}
-    question = ask(dataset, method, {**supported_options(method, given, search.methods), **models})
-    # Where nothing is trained, the folder is still that of the same models.
-    return dataclasses.replace(question, recipe=chosen), note
+    # The length of training applies to the models of the curves, not to those of the methods.
+    shared = {name: options[name] for name in options if name not in LENGTH and name not in recipe}
+    shared |= {name: recipe[name] for name in ("learning_rate",) if name in recipe}
+    options_of_models = {name: value for name, value in models.items() if name != "learning_rate"}
+    question = ask(
+        dataset, method, {**supported_options(method, shared, search.methods), **options_of_models}
+    )
+    # The recipe selects the folder of the models, also for methods that do not train.
+    return dataclasses.replace(question, recipe=models), note
 
 
 def _cached_point(candidates: TrainedCandidates, n_latents: int, job: CurvePlan) -> CurvePoint:
-    """The point that was measured before, else measure it and keep it at once."""
+    """Return the stored point, or measure and store it."""
     about = {**job.changes, "part": job.part, "n_samples": job.n_samples}
     key = ", ".join([f"{n_latents} latents", f"{job.steps} steps", *(f"{k} {v}" for k, v in about.items())])
     stored = candidates.folder.points().get(key)
@@ -260,7 +259,7 @@ def _cached_point(candidates: TrainedCandidates, n_latents: int, job: CurvePlan)
         return from_plain(CurvePoint, stored, "delete it, and make the curves again")
     changes = dict(job.changes)
     if candidates.has_gone_beyond(n_latents, job.steps, **changes):
-        # A search went on with it, so it is trained again beside that; this option changes nothing but its name.
+        # A search trained this model further, so it is trained again next to it. This option only changes its name.
         changes["checkpoint_every"] = job.steps
     point = measure_point(candidates, n_latents, job.steps, **changes)
     candidates.folder.keep_point(key, to_plain(point))
@@ -268,22 +267,22 @@ def _cached_point(candidates: TrainedCandidates, n_latents: int, job: CurvePlan)
 
 
 def _missing(points: Sequence[CurvePoint]) -> list[str]:
-    """A note where an intrinsic dimension could not be told."""
+    """Return notes if intrinsic dimensions could not be estimated."""
     notes = []
-    for name, words in (("dimension_mean", "mean"), ("dimension_sampled", "sampled")):
-        if words == "sampled" and all(point.rate is None for point in points):
-            continue  # a note says so already
-        lost = sorted({point.n_latents for point in points if getattr(point, name) is None})
-        if lost:
+    for name, kind in (("dimension_mean", "mean"), ("dimension_sampled", "sampled")):
+        if kind == "sampled" and all(point.rate is None for point in points):
+            continue  # there is a note about deterministic encoders already
+        widths = sorted({point.n_latents for point in points if getattr(point, name) is None})
+        if widths:
             notes.append(
-                f"The intrinsic dimension of the {words} representation cannot be told for some models with "
-                f"{', '.join(map(str, lost))} latents: codes hardly vary, or there are too few."
+                f"The intrinsic dimension of the {kind} representation cannot be estimated for some models with "
+                f"{', '.join(map(str, widths))} latents: codes hardly vary, or there are too few."
             )
     return notes
 
 
 def _write(search: Search, curve: SizeCurve, job: CurvePlan) -> None:
-    """Write the curves with their settings, and their numbers as tables."""
+    """Write the curves with their settings, and tables of their numbers."""
     assert search.out is not None
     folder = SearchFolder(search.out)
     settings = {
@@ -302,8 +301,8 @@ def _write(search: Search, curve: SizeCurve, job: CurvePlan) -> None:
 
 
 def read_curve(folder: str | Path) -> SizeCurve:
-    """Return the curves that were stored in a folder, checked.
+    """Read the curves from a folder and check them.
 
-    :param folder: where :func:`size_curve` wrote to.
+    :param folder: the argument ``out`` of :func:`size_curve`.
     """
     return SizeCurve.from_dict(SearchFolder(folder).read_curve()[0])

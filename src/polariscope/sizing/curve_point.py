@@ -16,17 +16,17 @@ from polariscope.sizing.methods.probe_elbow import probe_score
 from polariscope.sizing.surplus import trace
 
 K = 20
-"""Neighbours behind each intrinsic dimension, as published."""
+"""Number of neighbours for intrinsic dimensions, as published."""
 
 
 def measure_point(
     candidates: AbstractCandidates, n_latents: int, steps: int, **changes: OptionValue
 ) -> CurvePoint:
-    """Train a model, if need be, and measure everything.
+    """Train a model if necessary, and measure all quantities of a curve.
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param n_latents: of the model.
-    :param steps: how long it is trained.
+    :param n_latents: number of latents of the model.
+    :param steps: gradient steps of its training.
     :param changes: options that differ from the recipe.
     """
     losses = candidates.losses(n_latents, steps, **changes)
@@ -58,12 +58,12 @@ def measure_point(
 
 
 def _total_variance(codes: Float[np.ndarray, "sample latent"]) -> float:
-    """Trace of the covariance (n − 1)."""
+    """Return the trace of the covariance (n − 1)."""
     return float(codes.var(axis=0, dtype=np.float64, ddof=1).sum())
 
 
 def _dimension(codes: Float[np.ndarray, "sample latent"], seed: int) -> float | None:
-    """Intrinsic dimension as FONDUE_IDE takes it; None where it is refused: codes that hardly vary, or too few."""
+    """Estimate the intrinsic dimension as in FONDUE_IDE; None if codes hardly vary or are too few."""
     from polariscope.analysis.dimension.mle import mle
 
     try:
@@ -73,7 +73,7 @@ def _dimension(codes: Float[np.ndarray, "sample latent"], seed: int) -> float | 
 
 
 def _probe(codes: Representation, seed: int) -> float | None:
-    """How well the factors can be predicted; None without factors that vary."""
+    """Return the accuracy with which the factors are predicted; None without factors that vary."""
     if codes.factors is None or not any(len(np.unique(column)) > 1 for column in codes.factors.T):
         return None
     return probe_score(codes, seed)

@@ -1,4 +1,4 @@
-"""Curves over the number of latents as a record: points, bands over seeds, tables."""
+"""Records of curves over the number of latents: points, bands over seeds and tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
 
 DIGITS = {"probe": 3, "active": 1, "mixed": 1, "passive": 1}
-"""Digits after the point in a printed table, where they are not 2."""
+"""Decimals in a printed table, if not 2."""
 LABELS: dict[str, str] = {
     "loss": "loss",
     "reconstruction": "reconstruction",
@@ -35,38 +35,38 @@ LABELS: dict[str, str] = {
     "dimension_sampled": "ID[z]",
     **{str(kind): str(kind) for kind in TYPES},
 }
-"""What is measured of each model, in the order of tables, and how it is headed."""
+"""Labels of the quantities that are measured for each model, in the order of the tables."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CurvePoint(AbstractRecord):
-    """One model of a curve: what it costs on held-out samples, and what its codes are like."""
+    """Measurements of one model of a curve: held-out losses and properties of its codes."""
 
     n_latents: int
     seed: int
     steps: int
-    """Gradient steps it was trained for."""
+    """Gradient steps of the training."""
     loss: float
-    """What is minimised, nats per held-out sample."""
+    """Training objective, nats per held-out sample."""
     reconstruction: float
     """Reconstruction loss, nats per held-out sample."""
     rate: float | None
-    """KL, nats per held-out sample; None where the encoder is deterministic."""
+    """KL, nats per held-out sample; None if the encoder is deterministic."""
     probe: float | None
     """Held-out accuracy (R² for continuous factors) of boosted trees on the mean representation, averaged over factors;
-    None where no factor is known."""
+    None if no factor is known."""
     trace_mean: float
     """Tr Var[μ], the variance of the mean representation."""
     trace_sampled: float | None
-    """Tr Var[z], the variance of the sampled representation; None where nothing is sampled."""
+    """Tr Var[z], the variance of the sampled representation; None if the encoder is deterministic."""
     trace: float | None
-    """Σ E[σ²], FONDUE's statistic: the expectation of the difference of the two above."""
+    """Σ E[σ²], FONDUE's statistic: the expected difference between ``trace_sampled`` and ``trace_mean``."""
     dimension_mean: float | None
-    """Intrinsic dimension of the mean representation (maximum likelihood, k = 20); None where it cannot be told."""
+    """Intrinsic dimension of the mean representation (maximum likelihood, k = 20); None if it cannot be estimated."""
     dimension_sampled: float | None
-    """The same of the sampled representation."""
+    """The same for the sampled representation."""
     active: int | None
-    """Latents that are active; None, as the next two, where the encoder is deterministic."""
+    """Number of active latents; like the next two, None if the encoder is deterministic."""
     mixed: int | None
     passive: int | None
 
@@ -78,7 +78,7 @@ class Band(AbstractRecord):
     quantity: str
     n_latents: int
     n: int
-    """Models that have a value."""
+    """Number of models with a value."""
     mean: float
     sd: float | None
     """Standard deviation over seeds (n − 1); None for one seed."""
@@ -89,23 +89,23 @@ class Band(AbstractRecord):
 
 @dataclasses.dataclass(frozen=True)
 class SizeCurve(AbstractStoredRecord, remedy="make the curves again"):
-    """Models of several widths and seeds, all trained for as long; and how many latents the methods advise."""
+    """Models of several widths and seeds, all trained equally long, and the answers of sizing methods."""
 
     points: tuple[CurvePoint, ...]
-    """By number of latents, then seed."""
+    """Points, sorted by number of latents, then by seed."""
     answers: tuple[Size, ...]
-    """Of the methods that were asked."""
+    """Answers of the methods."""
     objective: str
     steps: int
     """Gradient steps of each model."""
     epochs: float
     """The same in passes over the training data."""
     n_samples: int
-    """Observations that were encoded of each model."""
+    """Number of observations that each model encoded."""
     part: Part = Subset.part
-    """Of the split: where these observations come from."""
+    """Part of the split that contains these observations."""
     notes: tuple[str, ...] = ()
-    """What is left out, and why."""
+    """Quantities that were left out, with the reason."""
 
     @property
     def n_latents(self) -> tuple[int, ...]:
@@ -114,18 +114,18 @@ class SizeCurve(AbstractStoredRecord, remedy="make the curves again"):
 
     @property
     def n_seeds(self) -> int:
-        """How many seeds."""
+        """Number of seeds."""
         return len({point.seed for point in self.points})
 
     @property
     def quantities(self) -> tuple[str, ...]:
-        """What was measured: names of fields of :class:`CurvePoint` that have a value in some model."""
+        """Measured quantities: fields of :class:`CurvePoint` that have a value for at least one model."""
         return tuple(
             name for name in LABELS if any(getattr(point, name) is not None for point in self.points)
         )
 
     def bands(self, quantity: str) -> list[Band]:
-        """Mean over seeds with its 95 % interval by Student's t, for each number of latents that has a value.
+        """Return the mean over seeds and its 95 % interval by Student's t for each number of latents with a value.
 
         :param quantity: a name of :attr:`quantities`.
         """
@@ -137,18 +137,18 @@ class SizeCurve(AbstractStoredRecord, remedy="make the curves again"):
             values = np.array([value for value in all_values if value is not None], dtype=np.float64)
             if not len(values):
                 continue
-            # A loss has no lowest value, and latents of one type are at most all of them.
-            least = -math.inf if quantity in ("loss", "reconstruction") else 0.0
-            bounds = (least, float(n) if quantity in TYPES else math.inf)
+            # Losses are unbounded below, and no more than all n latents can be of one type.
+            lowest = -math.inf if quantity in ("loss", "reconstruction") else 0.0
+            bounds = (lowest, float(n) if quantity in TYPES else math.inf)
             low, high = t_interval(values, bounds=bounds) or (None, None)
             deviation = float(values.std(ddof=1)) if len(values) > 1 else None
             bands.append(Band(quantity, n, len(values), float(values.mean()), deviation, low, high))
         return bands
 
     def to_csv(self) -> str:
-        """What is drawn: a row for each quantity and number of latents, then one for each answer.
+        """Return the plotted numbers: a row for each quantity and number of latents, then one for each answer.
 
-        The row of an answer has its value as mean, and its interval.
+        The row of an answer contains its value in the column ``mean``, and its interval.
         """
         columns = [field.name for field in dataclasses.fields(Band)]
         rows = [dataclasses.asdict(band) for name in self.quantities for band in self.bands(name)]
@@ -159,13 +159,13 @@ class SizeCurve(AbstractStoredRecord, remedy="make the curves again"):
         return csv_of(frame_of(rows, columns))
 
     def models_csv(self) -> str:
-        """A row for each model; an empty cell is what has no meaning for it."""
+        """Return a row for each model; cells of quantities that do not apply to it are empty."""
         columns = [field.name for field in dataclasses.fields(CurvePoint)]
         return csv_of(frame_of([dataclasses.asdict(point) for point in self.points], columns))
 
     @property
     def headline(self) -> str:
-        """What was trained and how bands are made, in a sentence."""
+        """A sentence about the models and the bands."""
         seeds = plural(self.n_seeds, "seed")
         band = "mean ± half of the 95 % interval by Student's t" if self.n_seeds > 1 else "no interval"
         return (
@@ -174,7 +174,7 @@ class SizeCurve(AbstractStoredRecord, remedy="make the curves again"):
         )
 
     def table(self) -> list[tuple[str, ...]]:
-        """A heading, then a row for each number of latents: means with half the width of their intervals."""
+        """Return a heading and a row for each number of latents: means with half the width of their intervals."""
         bands = {
             (band.quantity, band.n_latents): band for name in self.quantities for band in self.bands(name)
         }

@@ -1,4 +1,4 @@
-"""Train a candidate until it is clear on which side of the threshold it stays."""
+"""Training of a candidate until it is decided on which side of the threshold its statistic stays."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from polariscope.sizing.judge import Verdict, judge
 from polariscope.sizing.trial import Cause, Trial
 
 
-def schedule(most: int, first: int = SETTINGS.first_verdict) -> list[int]:
-    """Steps at which a verdict is sought, multiples of 50, which candidates are looked at often enough for.
+def schedule(step_limit: int, first: int = SETTINGS.first_verdict) -> list[int]:
+    """Return the steps at which a verdict is sought: multiples of 50, at which posterior variances are logged.
 
     >>> schedule(1800)
     [900, 1100, 1400, 1750, 1800]
     """
-    stops = [min(first, most)]
-    while stops[-1] < most:
-        stops.append(min(most, max(stops[-1] + 50, round(stops[-1] * SETTINGS.steps_growth / 50) * 50)))
+    stops = [min(first, step_limit)]
+    while stops[-1] < step_limit:
+        longer = round(stops[-1] * SETTINGS.steps_growth / 50) * 50
+        stops.append(min(step_limit, max(stops[-1] + 50, longer)))
     return stops
 
 
 def max_steps(candidates: AbstractCandidates, goal: Goal) -> int:
-    """The most steps one model is given: as asked for, else ten passes over the data, within bounds."""
+    """Return the maximum number of steps of a model: as requested, or ten passes over the data within bounds."""
     if goal.steps is not None:
         return goal.steps
     return min(
@@ -38,26 +39,26 @@ def decide(
     candidates: AbstractCandidates,
     n_latents: int,
     threshold: float,
-    most: int,
+    step_limit: int,
     *,
     n_active: int | None = None,
     first: int = SETTINGS.first_verdict,
     has_descended: bool = False,
     **changes: OptionValue,
 ) -> Trial:
-    """Train until the verdict of :func:`~polariscope.sizing.judge.judge` is clear, or steps run out.
+    """Train until :func:`~polariscope.sizing.judge.judge` decides, or the step limit is reached.
 
     :param candidates: trains and encodes a model for any number of latents
-    :param n_latents: of the model
-    :param threshold: most Σ E[σ²] that counts as no surplus
-    :param most: steps after which it is taken as it is
-    :param n_active: (default None) how many latents will be awake in the end, where another model has shown it
+    :param n_latents: number of latents of the model
+    :param threshold: maximum Σ E[σ²] of a model without surplus latents
+    :param step_limit: maximum number of steps
+    :param n_active: (default None) final number of active latents, if another model has shown it
     :param first: (default 900) steps before the first verdict
-    :param has_descended: (default False) whether it begins with latents that another model has learned
-    :param changes: of the recipe: the learning rate, and others
+    :param has_descended: (default False) if True, the model is initialised with latents of a trained model
+    :param changes: options of the model that differ from the recipe, such as the learning rate
     """
-    # Where the search has seen more of it already, as its wide model, that counts.
-    for steps in schedule(most, max(first, candidates.n_watched(n_latents, **changes))):
+    # A model that was trained further before, as the wide model of the search, is judged from there.
+    for steps in schedule(step_limit, max(first, candidates.n_watched(n_latents, **changes))):
         curves = candidates.watch(n_latents, steps, **changes)
         verdict = judge(
             curves.steps,
@@ -89,7 +90,7 @@ def _trial(
         cause = "below" if is_below else "above"
         if not verdict.has_settled:
             cause = "below-unsettled" if is_below else "above-unsettled"
-        elif not verdict.has_begun:  # every latent is surplus, however small their sum
+        elif not verdict.has_begun:  # every latent is surplus, even if their sum is small
             cause = "silent"
             decision, projected = "too many", None
     beta = changes.get("beta")
@@ -101,7 +102,7 @@ def _trial(
         steps,
         beta=float(beta) if isinstance(beta, int | float) else None,
         projected=projected,
-        # While the whole still falls, which latents will be pruned is not to be seen.
+        # While the sum still falls, it is unknown which latents will be pruned.
         keeps=0 if decision == "undecided" and verdict.projected[1] <= threshold else verdict.keeps,
         curve=curves.trace,
         cause=cause,
@@ -109,12 +110,12 @@ def _trial(
 
 
 def passes(trial: Trial, threshold: float) -> bool:
-    """Which way the search goes on: the decision, or the level where there is none."""
+    """Return True if a trial counts as fitting; an undecided one does if its statistic is within the threshold."""
     return trial.decision == "fits" or (trial.decision == "undecided" and trial.statistic <= threshold)
 
 
 def may_still_cross_threshold(trial: Trial, threshold: float) -> bool:
-    """Whether the statistic may yet end on the other side, or is too near to say."""
+    """Return True if the statistic could end on the other side of the threshold, or is too close to it."""
     if trial.projected is None:
         return False
     low, high = trial.projected

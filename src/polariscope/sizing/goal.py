@@ -12,40 +12,40 @@ from polariscope.training.planner import SEARCH_RATE, TABLES
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What is asked of a method.
+    """The goal of a search, passed to every method.
 
-    A field is an option of ``polariscope.size``, a flag of ``polariscope size`` and, with its type and range, what
-    both refuse; a method names those it heeds in its trait ``uses``.
+    Each field is an option of ``polariscope.size`` and a flag of ``polariscope size``; both check its type and range.
+    A method lists the fields that it uses in its trait ``uses``.
     """
 
     threshold: float = 1.0
-    """Most Σ E[σ²] that counts as no surplus; 1 as published."""
+    """Maximum Σ E[σ²]; a model above it has surplus latents. The paper uses 1."""
     n_init: Annotated[int, Ge(1)] | None = None
-    """First guess of the number of latents; None: the method's own."""
+    """Number of latents at which the search starts; None: chosen by the method."""
     cap: Annotated[int, Ge(1)] = 512
-    """Most latents that are tried."""
+    """Maximum number of latents."""
     steps: Annotated[int, Ge(400)] | None = None
-    """Gradient steps of each model, where a method trains them all alike (None: 2,000), and the most that
-    'fondue' gives to one (None: ten passes over the data, 8,000 to 16,000); below 400 no trend can be seen."""
+    """Gradient steps of each model if a method trains all of them equally long (None: 2,000); for 'fondue' the maximum
+    per model (None: ten passes over the data, between 8,000 and 16,000). At least 400, to estimate trends."""
     minutes: Annotated[float, Gt(0)] | None = None
-    """Time to answer in; the interval says how sure that can be. With a folder, more time goes on from there. None: as
-    long as it takes."""
+    """Time limit; if it is reached, the interval is wider. With a folder, a later call with more time resumes the
+    search. None: no limit."""
     epochs: Annotated[int, Ge(1)] | None = None
-    """Passes over the data of each model in the published searches; None: 1, 2, … until the answer stays."""
+    """Passes over the data of each model in the published searches; None: 1, 2, … until the answer is stable."""
     learning_rate: Annotated[float, Gt(0)] | None = None
-    """Step size of the optimiser; None: 1e-3, of 'fondue' on images 2e-4, of linear nets 1e-2, of the published
-    searches 1e-4."""
+    """Step size of the optimiser; None: 1e-3, but 2e-4 for 'fondue' on images, 1e-2 for linear nets and 1e-4 for the
+    published searches."""
     images: bool = dataclasses.field(default=False, metadata={"is_option": False})
-    """Whether the observations are images."""
+    """If True, the observations are images."""
     net_rate: float | None = dataclasses.field(default=None, metadata={"is_option": False})
-    """The learning rate that the net has of its own."""
+    """Learning rate that the net defines for sizing; None if it defines none."""
 
     def rate(self) -> float:
-        """The learning rate where only the outcome of a model counts."""
+        """Return the learning rate of models of which only the final state matters."""
         return self.learning_rate or self.net_rate or TABLES.learning_rate
 
     def careful_rate(self) -> float:
-        """The learning rate where every latent counts, which large steps prune: 2e-4 for images."""
+        """Return the learning rate of models whose latents are counted: 2e-4 for images, as large steps prune."""
         return self.learning_rate or self.net_rate or (SEARCH_RATE if self.images else TABLES.learning_rate)
 
     @property

@@ -1,4 +1,4 @@
-"""One answer from several seeds, with the noise and the fit of its model."""
+"""Merging of the answers of several seeds, with the noise level and the fit of the answer's model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from polariscope.sizing.result import Basis, SeedResult, Size, median_answer
 
 
 def with_noise(result: SeedResult, candidates: AbstractCandidates) -> SeedResult:
-    """Return the result of a method with γ of each model, and that of the answer's model apart.
+    """Add γ to each trial of a result, and the noise level of the answer's model to the result.
 
     :param result: result of the method for one seed.
-    :param candidates: whose models it trained.
+    :param candidates: the models that it trained.
     """
     if result.noise is not None:
         return result
@@ -25,45 +25,42 @@ def with_noise(result: SeedResult, candidates: AbstractCandidates) -> SeedResult
         trials.append(
             trial if its is None or trial.gamma is not None else dataclasses.replace(trial, gamma=its.gamma)
         )
-        # A search may come back to a model with more steps: the last word counts.
+        # A search can return to a model with more steps, so the last trial counts.
         is_answer = result.value is not None and result.value in (trial.n_latents, trial.beta)
         noise = its if its is not None and is_answer else noise
-    if noise is None and result.trials:  # one wide model, say
+    if noise is None and result.trials:  # for example a count in one wide model
         last = result.trials[-1]
         noise = candidates.noise(last.n_latents, last.steps, last.beta)
     return dataclasses.replace(result, trials=tuple(trials), noise=noise)
 
 
 def with_fit(result: SeedResult, candidates: AbstractCandidates, target: Target) -> SeedResult:
-    """Return the result of a method, with the verdict on the model that has as many latents as the answer.
+    """Add the verdict on the model with as many latents as the answer to a result.
 
     :param result: result of the method for one seed.
-    :param candidates: whose models it trained.
-    :param target: what is sought.
+    :param candidates: the models that it trained.
+    :param target: quantity to find.
     """
     if result.verdict is not None or target == "beta":
         return result
-    own = [trial for trial in result.trials if trial.n_latents == result.value and trial.steps]
-    if not own:
+    fits = [trial for trial in result.trials if trial.n_latents == result.value and trial.steps]
+    if not fits:
         return result
     return dataclasses.replace(
-        result, verdict=candidates.verdict(own[-1].n_latents, own[-1].steps, own[-1].beta)
+        result, verdict=candidates.verdict(fits[-1].n_latents, fits[-1].steps, fits[-1].beta)
     )
 
 
 def merge(results: Sequence[SeedResult], method: str, target: Target, goal: Goal, spent: int) -> Size:
-    """One answer of several seeds: the median, and the range of all that each may be."""
+    """Merge the results of several seeds: the median of the answers, and the range of all intervals."""
     values = [each.value for each in results if each.value is not None]
     ends = [end for each in results if each.interval is not None for end in each.interval]
-    several = f"lowest and highest of {len(results)} seeds, with what each may still become"
+    several = f"lowest and highest end of the intervals of {len(results)} seeds"
     traits = family.traits(method)
-    meant = "as far as the nearest β that is sure" if target == "beta" else traits["interval"]
-    meant = results[0].basis.meaning_of_interval(meant) if results else meant
-    alone = (
-        f"{meant}, for this seed only; several seeds show how much it varies between them"
-        if traits["trains"]
-        else meant
-    )
+    meaning = "up to the nearest β that is decided" if target == "beta" else traits["interval"]
+    meaning = results[0].basis.meaning_of_interval(meaning) if results else meaning
+    single = f"{meaning}, for this seed only; use several seeds to see the variation between them"
+    single = single if traits["trains"] else meaning
     notes = [
         f"Seed {each.trials[0].seed}: {note}" if len(results) > 1 and each.trials else note
         for each in results
@@ -82,7 +79,7 @@ def merge(results: Sequence[SeedResult], method: str, target: Target, goal: Goal
         per_seed=tuple(values),
         trials=tuple(trial for each in results for trial in each.trials),
         n_steps=spent,
-        meaning_of_interval=several if len(results) > 1 else alone,
+        meaning_of_interval=several if len(results) > 1 else single,
         notes=tuple(notes),
         summary=family.summary(method),
         noise=next((each.noise for each in results if each.value == value and each.noise is not None), None),

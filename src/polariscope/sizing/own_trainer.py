@@ -1,7 +1,7 @@
 """FONDUE for models of any library.
 
-The searches of bonheme2023 chapter 8 over any statistic and any trainer: a function ``encode_with(n_latents)`` that
-returns a :class:`~polariscope.analysis.representation.Representation`.
+The searches of bonheme2023 chapter 8 for any statistic and any trainer. A trainer is a function
+``encode_with(n_latents)`` that returns a :class:`~polariscope.analysis.representation.Representation`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def fondue(
     seeds: int | Sequence[int] = (0,),
     memo: str | Path | None = None,
 ) -> Size:
-    """Size a model of any library: the largest n whose statistic is at most ``threshold``.
+    """Size a model of any library: find the largest n whose statistic is at most ``threshold``.
 
-    ``encode_with(n_latents)``, or ``encode_with(n_latents, seed)`` where it has a ``seed``, trains a model and
+    ``encode_with(n_latents)``, or ``encode_with(n_latents, seed)`` if it has an argument ``seed``, trains a model and
     returns its representation. ``statistic`` is ``trace`` (Σ E[σ²]), ``sampled-trace``, ``dimension`` or a
     function of a representation. ``algorithm`` doubles from ``n_init`` and bisects (``grow``), or searches
-    1 … ``cap`` (``binary``). ``memo`` is a JSON file in which each measured value is cached, so an interrupted
-    search continues; it belongs to one ``encode_with`` and statistic.
+    1 … ``cap`` (``binary``). ``memo`` is a JSON file in which measured values are cached, so an interrupted
+    search can be resumed; use one file for each ``encode_with`` and statistic.
 
     Reference: bonheme2023 Algorithms 1–8 and Theorem 8.3.3.
 
@@ -56,18 +56,18 @@ def fondue(
     check_threshold(threshold, positive=measure in (trace, sampled_trace))
     check_word("algorithm", algorithm, get_args(Algorithm))
     if isinstance(seeds, int) or not len(seeds):
-        raise InputError("seeds", "be one or more numbers", got=f"{seeds!r}", remedy="give (0, 1, 2), say")
+        raise InputError("seeds", "be one or more numbers", got=f"{seeds!r}", remedy="for example (0, 1, 2)")
     takes_seed = "seed" in inspect.signature(encode_with).parameters
     if len(seeds) > 1 and not takes_seed:
         raise InputError(
             "encode_with",
-            "take a seed when there are several",
+            "have an argument seed if there are several seeds",
             got=f"{len(seeds)} seeds",
             remedy="write encode_with(n_latents, seed)",
         )
     if memo is not None and name == "<lambda>":
         raise InputError(
-            problem="memo keeps values by the statistic's name, and a lambda has none",
+            problem="memo stores values by the name of the statistic, and a lambda has no name",
             remedy="define it with def",
         )
     cache = Memo(memo, name)
@@ -78,7 +78,7 @@ def fondue(
         if value is None:
             representation = encode_with(n, seed=seed) if takes_seed else encode_with(n)
             check_width(representation, n)
-            value = cache.put(n, seed, measure(representation))  # which refuses what is no finite number
+            value = cache.put(n, seed, measure(representation))  # rejects values that are not finite
         passes = value <= threshold
         trials.append(Trial(n, seed, value, "fits" if passes else "too many", steps=0))
         return passes
@@ -103,12 +103,12 @@ def fondue(
 
 
 def seeds_in_words(count: int) -> str:
-    """What an interval from so many seeds means."""
+    """Return the meaning of an interval over ``count`` seeds."""
     return "one seed: no interval over seeds" if count == 1 else f"lowest and highest of {count} seeds"
 
 
 class Memo:
-    """Measured values by number of latents and seed (or another number), on disk when a file is given."""
+    """Measured values by number of latents and seed (or another number), stored in a file if one is set."""
 
     def __init__(self, file: str | Path | None, statistic: str) -> None:
         self.file = None if file is None else Path(file)
@@ -140,7 +140,7 @@ class Memo:
 
 
 def check_width(representation: object, n_latents: int) -> None:
-    """Refuse what a trainer returned for another number of latents."""
+    """Check that a trainer returned a representation with the requested number of latents."""
     if not isinstance(representation, Representation):
         raise InputError("encode_with", "return a Representation", got=type(representation).__name__)
     if representation.n_latents != n_latents:
@@ -148,5 +148,5 @@ def check_width(representation: object, n_latents: int) -> None:
             f"encode_with({n_latents})",
             f"return {n_latents} latents",
             got=representation.n_latents,
-            remedy="build the model with the number it is given",
+            remedy="build the model with n_latents latents",
         )

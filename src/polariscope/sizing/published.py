@@ -1,4 +1,4 @@
-"""The searches of bonheme2023 chapter 8 as published: models of whole epochs, one statistic at the end of each."""
+"""The searches of bonheme2023 chapter 8 as published: models train for whole epochs and are measured at the end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from polariscope.sizing.trial import Trial
 
 MAX_EPOCHS = 8
 K = 20
-"""Neighbours behind the intrinsic dimension at which the published searches start."""
+"""Number of neighbours for the intrinsic dimension at which the published searches start."""
 BINARY_CAP = 200
 """Upper end of the published binary searches."""
 
 Measure = Callable[[AbstractCandidates, int, int], float]
-"""The statistic of a model of so many latents after so many steps."""
+"""A function of the candidates, a number of latents and a number of steps that returns the statistic."""
 
 
 def search(
@@ -29,11 +29,12 @@ def search(
     binary: bool = False,
     threshold: float | None = None,
 ) -> SeedResult:
-    """Search with models of e epochs; without ``goal.epochs``, for e = 1, 2, … until two answers in a row agree.
+    """Search with models of e epochs; without ``goal.epochs``, for e = 1, 2, … until two successive answers agree.
 
-    The published rule: the answer is that of the smallest e after which it stops changing. Models are continued
-    from e to e + 1 epochs, not restarted. ``goal.steps`` instead of epochs makes it one search of so many steps.
-    A search that is not binary starts at ``goal.n_init``, else at the intrinsic dimension of the data, as published.
+    By the published rule the answer is that of the smallest e after which it stops changing. Models resume from e to
+    e + 1 epochs and are not restarted. With ``goal.steps`` there is one search, whose models train for that many steps.
+    A search that is not binary starts at ``goal.n_init`` or, by default and as published, at the intrinsic dimension of
+    the data.
     """
     limit = goal.threshold if threshold is None else threshold
     trials: list[Trial] = []
@@ -59,7 +60,7 @@ def search(
     answers: list[int] = []
     while not has_settled(answers):
         if len(answers) == MAX_EPOCHS:
-            # Equal answers that do not count as settled are 0, which has a note of its own.
+            # Two equal answers that do not count as settled are both 0, and notes_on explains that case.
             note = f"The answer has not settled after {MAX_EPOCHS} epochs: {answers}."
             notes = notes_on(trials, [0]) if answers[-1] == answers[-2] else [note]
             return SeedResult(answers[-1], (min(answers), max(answers)), tuple(trials), (*began, *notes))
@@ -67,18 +68,18 @@ def search(
     last = [trial for trial in trials if trial.steps == trials[-1].steps]
     notes = [
         *began,
-        f"Epochs that suffice: {len(answers) - 1}; one more gives the same answer.",
+        f"Epochs required: {len(answers) - 1}; one more epoch gives the same answer.",
         *notes_on(last, [answers[-1]]),
     ]
     return SeedResult(answers[-1], (answers[-2], answers[-1]), tuple(trials), tuple(notes))
 
 
 def has_settled(answers: Sequence[int]) -> bool:
-    """Whether the answers with 1, 2, … epochs have stopped changing: the last two are the same.
+    """Return True if the last two answers with 1, 2, … epochs are equal.
 
-    0 is no answer yet: models that have not begun to learn agree with each other.
+    An answer of 0 does not count: models that have not begun to learn agree with each other.
 
-    :param answers: in the order of the epochs.
+    :param answers: answers in the order of the epochs.
 
     >>> has_settled([9]), has_settled([9, 11, 11]), has_settled([0, 0])
     (False, True, False)
@@ -87,15 +88,15 @@ def has_settled(answers: Sequence[int]) -> bool:
 
 
 def first_guess(candidates: AbstractCandidates, goal: Goal) -> tuple[int, tuple[str, ...]]:
-    """Where a published search starts, and a note where that was not given.
+    """Return the number of latents at which a published search starts, and a note if it was estimated.
 
-    By default the intrinsic dimension of the data by maximum likelihood with k = 20, rounded to the nearest integer
+    The default is the intrinsic dimension of the data by maximum likelihood with k = 20, rounded to the nearest integer
     (bonheme2023 §8.4.1: 4 for SymSol, 11 for dSprites, 22 for CelebA), at least 1 and at most the cap. The authors'
-    code reads this number from its configuration; here it is estimated when the search begins. Data of which it cannot
-    be told are refused.
+    code reads this number from its configuration; here it is estimated when the search begins. Data whose dimension
+    cannot be estimated are rejected.
 
-    :param candidates: whose observations are looked at
-    :param goal: first guess and cap
+    :param candidates: source of the observations
+    :param goal: ``n_init`` and cap
     """
     from polariscope.analysis.dimension.mle import mle
 
@@ -106,25 +107,25 @@ def first_guess(candidates: AbstractCandidates, goal: Goal) -> tuple[int, tuple[
     except InputError as refusal:
         raise InputError(
             problem=(
-                "the published search starts at the intrinsic dimension of the data, which cannot be told: "
+                "the published search starts at the intrinsic dimension of the data, which cannot be estimated: "
                 f"{str(refusal).removesuffix('.')}"
             ),
-            remedy=("say where to start with ", Argument("n_init")),
+            remedy=("set the start with ", Argument("n_init")),
         ) from None
     start = min(estimate.rounded, goal.cap)
-    words = f"Started at {start}, the intrinsic dimension of the data (maximum likelihood, k = {K})"
-    return start, (f"{words}." if start == estimate.rounded else f"{words} up to the cap.",)
+    note = f"The search started at {start}, the intrinsic dimension of the data (maximum likelihood, k = {K})"
+    return start, (f"{note}." if start == estimate.rounded else f"{note} limited by the cap.",)
 
 
 def trace_of(candidates: AbstractCandidates, n_latents: int, steps: int) -> float:
-    """Σ E[σ²] of 10,000 samples."""
+    """Return Σ E[σ²] over 10,000 samples."""
     from polariscope.sizing.surplus import trace
 
     return trace(candidates.representation(n_latents, steps))
 
 
 def information_of(candidates: AbstractCandidates, n_latents: int, steps: int) -> float:
-    """H(z) − I(x, x̂) with Rényi entropies of order 2, H and I each cut to two decimals first, as published."""
+    """Return H(z) − I(x, x̂) with Rényi entropies of order 2, each truncated to two decimals first, as published."""
     from polariscope.numerics.renyi import information_gap
 
     sampled = candidates.representation(n_latents, steps).sampled

@@ -32,22 +32,22 @@ BASES: dict[BasisCode, str] = {
     ),
     "closed-form": (
         "Linear models with {closed_form} latents, in closed form, have a lower held-out loss than the trained models, "
-        "which have not found what generalises. So the answer is that of linear models, cross-validated."
+        "which have not learned the structure that generalises. The answer is that of linear models, cross-validated."
     ),
 }
 INTERVALS: dict[BasisCode, str] = {
-    "early-stopped": "one latent more or fewer, and the number that the wide model has come to since",
+    "early-stopped": "one latent more or fewer, and the number that the wide model predicts now",
     "closed-form": "one latent more or fewer than the answers without one tenth of the observations",
 }
-"""Meaning of the interval of one seed, if the answer does not rest on a search."""
+"""Meaning of the interval of one seed, if the answer is not based on a search."""
 STATES: dict[BasisCode, str] = {
     "early-stopped": (
         "The wide model overfits, so the fit was stopped at its lowest held-out loss, after {step:,} steps."
     ),
     "closed-form": "The trained models have not reached the held-out loss of linear models.",
 }
-"""State of the fit, if the answer does not rest on a search: the training loss can still fall then, and that is no
-reason to train longer."""
+"""State of the fit, if the answer is not based on a search: the training loss can still fall, but that is not a reason
+to train longer."""
 BELOW_CLOSED_FORM = (
     "Linear models with {closed_form} latents, in closed form, have a lower held-out loss, so up to {closed_form} "
     "latents can carry information that generalises; the interval includes them."
@@ -57,16 +57,18 @@ INCLUDES_CLOSED_FORM = "; its upper end includes the {closed_form} latents of li
 
 @dataclasses.dataclass(frozen=True)
 class Basis(AbstractRecord):
-    """Evidence that an answer rests on."""
+    """Evidence for an answer."""
 
     code: BasisCode = "search"
-    """Models on both sides of it; the wide model at its lowest held-out loss; or linear models in closed form."""
+    """``search`` for models on both sides of the answer, ``early-stopped`` for the wide model at its lowest held-out
+    loss, ``closed-form`` for linear models."""
     step: int | None = None
     """Step of the lowest held-out loss, if the wide model overfits."""
     closed_form: int | None = None
     """Number of latents of linear models that generalise; None if it was not computed."""
     is_below: bool = False
-    """Whether the answer is less, although linear models with so many latents have a clearly lower held-out loss."""
+    """If True, the answer is smaller than ``closed_form``, although linear models of that size have a clearly lower
+    held-out loss."""
 
     @property
     def in_words(self) -> str:
@@ -80,20 +82,20 @@ class Basis(AbstractRecord):
 
     @property
     def state(self) -> str:
-        """The state of the fit in a sentence; empty if the state of its training is the right one to show.
+        """The state of the fit in a sentence; empty if the state of its training should be shown instead.
 
         >>> Basis("early-stopped", step=3000).state.split(", ")[-1]
         'after 3,000 steps.'
         """
         return self._filled(STATES.get(self.code, ""))
 
-    def meaning_of_interval(self, usual: str) -> str:
+    def meaning_of_interval(self, default: str) -> str:
         """Return the meaning of the interval of one seed.
 
-        :param usual: the meaning for an answer that rests on a search.
+        :param default: the meaning for an answer that is based on a search.
         """
         end = INCLUDES_CLOSED_FORM if self.is_below else ""
-        return self._filled(INTERVALS.get(self.code, usual) + end)
+        return self._filled(INTERVALS.get(self.code, default) + end)
 
     def _filled(self, text: str) -> str:
         return text.format(step=self.step or 0, closed_form=self.closed_form)
@@ -107,7 +109,7 @@ class DataDimension(AbstractRecord):
     """None if it could not be estimated; ``problem`` contains the reason."""
     interval: tuple[float, float] | None = None
     n_points: int = 0
-    """Different observations used."""
+    """Number of distinct observations used."""
     problem: str = ""
 
     @property
@@ -117,7 +119,7 @@ class DataDimension(AbstractRecord):
 
     @property
     def in_words(self) -> str:
-        """The number with its interval, or why there is none.
+        """The number with its interval, or the reason why it was not estimated.
 
         >>> DataDimension(4.2, (4.0, 4.4), 500).in_words, DataDimension(None, problem="too few samples").in_words
         ('4 (4.2, 95 % interval 4.0–4.4)', 'not estimated: too few samples')
@@ -132,15 +134,15 @@ class SeedResult(AbstractRecord):
     """Result of a method for one seed."""
 
     value: float | int | None
-    """None when there is no answer; ``notes`` say why."""
+    """The answer; None if there is none (``notes`` contain the reason)."""
     interval: tuple[float | int, float | int] | None
     trials: tuple[Trial, ...] = ()
     notes: tuple[str, ...] = ()
     noise: Noise | None = None
-    """What the model of the answer takes for noise; None: :func:`polariscope.size` asks the candidates."""
+    """Noise level of the answer's model; if None, :func:`polariscope.size` reads it from the candidates."""
     verdict: Verdict | None = None
-    """State of the training and latents in use of the answer's model; None: :func:`polariscope.size` asks the
-    candidates."""
+    """State of the training and latents in use of the answer's model; if None, :func:`polariscope.size` reads them from
+    the candidates."""
     basis: Basis = Basis()
 
 
@@ -155,37 +157,37 @@ MORE_COORDINATES = "; noise has coordinates too, which a model need not encode"
 
 @dataclasses.dataclass(frozen=True)
 class Size(AbstractStoredRecord, remedy="size the data again"):
-    """How many latents the data need (or, for ``target`` beta, how large β may be): the answer first."""
+    """The number of latents that data need (or, for ``target`` beta, the largest β), with its evidence."""
 
     value: float | int | None
-    """The number of latents, or β; None if the method has no answer (``notes`` say why)."""
+    """The number of latents, or β; None if the method has no answer (``notes`` contain the reason)."""
     interval: tuple[float | int, float | int] | None
-    """Range of the answer; ``meaning_of_interval`` says of what."""
+    """Range of the answer; ``meaning_of_interval`` explains it."""
     method: str
     target: Target = "latents"
     statistic: str = TRACE
-    """What ``trials`` measure."""
+    """Quantity that ``trials`` measure."""
     threshold: float | int | None = None
     per_seed: tuple[float | int, ...] = ()
     """The answer of each seed."""
     trials: tuple[Trial, ...] = ()
-    """The path taken, in order."""
+    """Models of the search, in order."""
     n_steps: int = 0
-    """Gradient steps spent in all; a model that was continued counts once."""
+    """Total number of gradient steps; steps of a resumed model count once."""
     meaning_of_interval: str = ""
     notes: tuple[str, ...] = ()
     summary: str = ""
-    """What the method does, in a line. It is stored with the answer, so a page need not open the method."""
+    """Summary of the method in one line. It is stored with the answer, so pages need not import the method."""
     noise: Noise | None = None
-    """What the model of the answer takes for noise: its γ, where that is one number for all values."""
+    """Noise level of the answer's model: its γ, if that is one number for all values."""
     trains: bool = True
-    """Whether models were trained for it; a closed form needs none."""
+    """If True, models were trained; False for a closed form."""
     verdict: Verdict | None = None
     """The fit: state of the training and latents in use of the trained model with as many latents as the answer."""
     dimension: DataDimension | None = None
-    """Intrinsic dimension of the data; None if it was not asked for."""
+    """Intrinsic dimension of the data; None if it was not requested."""
     basis: Basis = Basis()
-    """Evidence that the answer rests on."""
+    """Evidence for the answer."""
 
     @property
     def state(self) -> str:
@@ -222,7 +224,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
 
     @property
     def differs(self) -> bool:
-        """Whether the answer, the number in use in the fit and the intrinsic dimension are not all equal."""
+        """True if the answer, the number in use in the fit and the intrinsic dimension are not all equal."""
         if self.target != "latents" or self.value is None:
             return False
         fit = None if self.verdict is None else self.verdict.n_in_use
@@ -231,7 +233,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
 
     @property
     def about_differences(self) -> str:
-        """Why the numbers differ, in a sentence; empty if they are equal."""
+        """A sentence about why the numbers differ; empty if they are equal."""
         if not self.differs or self.value is None:
             return ""
         dimension = self.value if self.dimension is None else self.dimension.rounded or self.value
@@ -241,7 +243,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
 
     @property
     def n_latents(self) -> int:
-        """The number of latents: the answer, or what β was sought for."""
+        """The number of latents: the answer, or the number for which β was searched."""
         if self.target == "beta":
             return self.trials[0].n_latents
         if self.value is None:
@@ -266,38 +268,37 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
 
     @property
     def in_words(self) -> str:
-        """What the answer means, what it depends on, and what to do where it is open; "" for other statistics.
+        """The meaning of the answer, its dependencies, and advice if it is undecided; "" for other statistics.
 
         >>> import textwrap
         >>> print(textwrap.fill(Size(3, (3, 4), "fondue", threshold=1.0, per_seed=(3,)).in_words, 100))
-        A model puts 3 latents to use; of 4 about one would be left over. This depends on what counts as
-        noise (the likelihood), the threshold (1), the length of training and the seed (1 was tried).
+        A model uses 3 latents; with 4, about one would be unused. This depends on what counts as noise (the
+        likelihood), the threshold (1), the length of training and the seed (1 seed tried).
         """
         if self.target != "latents" or not self.value or self.statistic != TRACE or self.threshold is None:
             return ""
         n = self.n_latents
         noise = f"what counts as noise ({'the likelihood' if self.noise is None else 'γ'})"
-        words = f"{self._meaning(n)} This depends on {noise}"
+        text = f"{self._meaning(n)} This depends on {noise}"
         if not self.trains:
-            return f"{words} and the threshold ({self.threshold:g})."
+            return f"{text} and the threshold ({self.threshold:g})."
         longest = max((trial.steps for trial in self.trials), default=0)
-        tried = len(self.per_seed)
-        words += (
+        text += (
             f", the threshold ({self.threshold:g}), the length of training"
-            f"{f' (up to {longest:,} steps)' if longest else ''} and the seed ({tried} "
-            f"{'was' if tried == 1 else 'were'} tried)."
+            f"{f' (up to {longest:,} steps)' if longest else ''} and the seed "
+            f"({plural(len(self.per_seed), 'seed')} tried)."
         )
-        # Other answers do not rest on the models that are undecided.
+        # Answers with another basis do not depend on undecided models.
         n_open = sum(trial.decision == "undecided" for trial in self.trials if self.basis.code == "search")
         if n_open:
-            words += (
-                f" {n_open} of {len(self.trials)} models {'is' if n_open == 1 else 'are'} not decided: trust the "
-                "interval more than the number, or allow more steps."
+            text += (
+                f" {n_open} of {len(self.trials)} models {'is' if n_open == 1 else 'are'} undecided: rely on the "
+                "interval more than on the number, or allow more steps."
             )
-        return words
+        return text
 
     def _meaning(self, n: int) -> str:
-        """Return what the answer n means, in a sentence or two."""
+        """Return the meaning of the answer n in a sentence or two."""
         if self.basis.code != "search":
             return self.basis.in_words
         last = [trial.statistic for trial in self.trials if trial.n_latents == n + 1]
@@ -305,14 +306,14 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
         beyond = f"{n + 1 if is_wider else 'more'} were not tried"
         if last or not self.trials:
             n_left = min(n + 1, max(1, round(last[-1]))) if last else 1
-            beyond = f"of {n + 1} about {COUNTS.get(n_left, n_left)} would be left over"
+            beyond = f"with {n + 1}, about {COUNTS.get(n_left, n_left)} would be unused"
             if self.threshold != 1:
-                beyond = f"with {n + 1}, more would be left over than the threshold allows"
-        puts = f"puts {plural(n, 'latent')} to use"
+                beyond = f"with {n + 1}, more would be unused than the threshold allows"
+        uses = f"uses {plural(n, 'latent')}"
         if self.trials and not any(trial.n_latents == n for trial in self.trials):
-            puts = f"{puts}, by what wider ones show (none of this size was trained)"
+            uses = f"{uses}, judging by wider models (none of this size was trained)"
         about = f" {self.basis.in_words}" if self.basis.in_words else ""
-        return f"A model {puts}; {beyond}.{about}"
+        return f"A model {uses}; {beyond}.{about}"
 
     def __str__(self) -> str:
         spent = f"{self.n_steps:,} gradient steps" if self.trains else "no training"
@@ -351,7 +352,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Size:
-        """What :meth:`to_dict` wrote, equal in every bit; anything else is refused."""
+        """Rebuild an answer from the output of :meth:`to_dict`, equal bit for bit; other input raises an error."""
         trials = stored.get("trials") if isinstance(stored, Mapping) else None
         if isinstance(trials, list) and all(isinstance(trial, Mapping) for trial in trials):
             stored = {**stored, "trials": [coded(trial) for trial in trials]}
@@ -359,7 +360,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
 
 
 def path_table(size: Size) -> TextTable:
-    """Return the path taken: a row for each model; a closed form has no columns about training.
+    """Return a table with a row for each model; a closed form has no columns about training.
 
     :param size: an answer.
     """
@@ -367,7 +368,7 @@ def path_table(size: Size) -> TextTable:
 
     seeds = len({trial.seed for trial in size.trials}) > 1
     is_beta = size.target == "beta"
-    trained = ["steps", "decision", "may become"] if size.trains else ["decision"]
+    trained = ["steps", "decision", "projected"] if size.trains else ["decision"]
     heading = ["β" if is_beta else "latents", size.statistic, *trained]
     has_gamma = any(trial.gamma is not None for trial in size.trials)
     heading += ["γ"] if has_gamma else []
@@ -384,7 +385,7 @@ def path_table(size: Size) -> TextTable:
 
 
 def median_answer(answers: Sequence[float | int]) -> float | int:
-    """One answer for several seeds: the median; between two, the larger, since a latent too many does less harm.
+    """Return the median answer of several seeds; of two medians the larger, because a surplus latent does less harm.
 
     >>> median_answer([10, 11, 11, 13]), median_answer([10, 11])
     (11, 11)

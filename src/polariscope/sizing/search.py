@@ -1,7 +1,7 @@
-"""A search: data, units, options, seeds and folder, checked once, behind every function that sizes.
+"""A search: the checked data, units, options, seeds and folder that all sizing functions share.
 
 :func:`~polariscope.sizing.size.size`, :func:`~polariscope.sizing.compare.compare_sizes`,
-:func:`~polariscope.sizing.curve.size_curve` and ``size_table`` prepare a :class:`Search` and ask methods through it.
+:func:`~polariscope.sizing.curve.size_curve` and ``size_table`` prepare a :class:`Search` and run methods through it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from polariscope.core.errors import InputError
 from polariscope.core.progress import AnyProgress, Progress, reporting
+from polariscope.core.text import plural
 from polariscope.core.types import OptionValue
 from polariscope.data.chain import VariantsLike, apply_variants, shorthands
 from polariscope.data.data_like import DataLike
@@ -52,19 +53,19 @@ from polariscope.training.train import choose_device
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What is asked of a method, checked."""
+    """A method with its goal and options, checked."""
 
     method: str
     goal: Goal
     own: Mapping[str, object]
     """The method's own options."""
     recipe: Mapping[str, object]
-    """Of the models."""
+    """Options of the models."""
     chosen: tuple[str, ...]
-    """What nobody asked for by name, in words."""
+    """Descriptions of the options that were chosen automatically."""
     target: Target = "latents"
     n_latents: int | None = None
-    """Of the models, where β is what is sought."""
+    """Number of latents of the models, if the target is β."""
 
 
 def ask(
@@ -74,23 +75,25 @@ def ask(
     target: Target = "latents",
     n_latents: int | None = None,
 ) -> Question:
-    """Refuse what a method cannot be asked, before anything is trained.
+    """Check the options of a method before anything is trained, and return them as a question.
 
-    :param dataset: in the units in which models are trained.
+    :param dataset: data in the units in which models are trained.
     :param method: a name of ``polariscope.sizing``.
-    :param options: bounds of the search, options of the method, and the recipe of the models.
-    :param target: (default "latents") what is sought.
-    :param n_latents: (default None) number of latents, where β is sought.
+    :param options: options of the goal, of the method and of the models.
+    :param target: (default "latents") quantity to find.
+    :param n_latents: (default None) number of latents, if the target is β.
     """
     bounds, own, recipe = split_options(method, options)
     threshold = bounds.get("threshold", Goal.threshold)
     check_threshold(threshold, positive=family.traits(method)["statistic"] == TRACE)
     goal = make_goal(bounds, dataset, recipe)
     check_used(method, target, {name: getattr(goal, name) for name in BOUNDS})
-    most = n_latents if target == "beta" else goal.cap
-    if family.traits(method)["threshold"] == "goal" and most is not None and threshold >= most:
+    max_trace = n_latents if target == "beta" else goal.cap
+    if family.traits(method)["threshold"] == "goal" and max_trace is not None and threshold >= max_trace:
         raise InputError(
-            "threshold", f"be below the {most} that so many latents can reach", got=f"{threshold:g}"
+            "threshold",
+            f"be below {max_trace}, the largest value with {plural(max_trace, 'latent')}",
+            got=f"{threshold:g}",
         )
     if goal.learning_rate is not None:
         recipe["learning_rate"] = goal.learning_rate
@@ -99,48 +102,48 @@ def ask(
 
 @dataclasses.dataclass(frozen=True)
 class SearchSettings:
-    """Seeds, folder, device and units of a search: arguments of every function that sizes."""
+    """Seeds, folder, device and units of a search: arguments that all sizing functions share."""
 
     seed: int = 0
-    """Seed of the first models; the others have seed + 1, …"""
+    """First seed; further ones are seed + 1, seed + 2, …"""
     seeds: int = 1
     """Number of seeds; the answer is their median, and the interval includes all of them."""
     out: str | Path | None = None
-    """Folder for the models and the results; with it nothing is trained twice."""
+    """Folder for the models and the results; with it no model is trained twice. None: they are deleted afterwards."""
     device: DeviceLike = "auto"
     """Device of the training, as in :func:`polariscope.train`."""
     threads: int | None = None
     """Threads of the training; None: chosen from the work per step and the number of cores."""
     progress: bool | AnyProgress = False
-    """True for live lines, or a function called with (seed, n_latents, step, Σ E[σ²]), or with an event if it takes a
-    :class:`polariscope.core.progress.ProgressEvent`. If two models are trained in parallel, it is called from their
-    threads, one at a time."""
+    """If True, progress is printed while models train. It can also be a function that is called with (seed, n_latents,
+    step, Σ E[σ²]), or with an event if its argument is a :class:`polariscope.core.progress.ProgressEvent`. If two
+    models are trained in parallel, it is called from their threads, one call at a time."""
     variants: VariantsLike = ()
     """Variants of the data, as in :func:`polariscope.train`."""
     standardise: bool = False
-    """Bring every feature of a table to mean 0 and standard deviation 1 first."""
+    """If True, every feature of a table is first rescaled to mean 0 and standard deviation 1."""
     scale: bool = False
-    """Bring every feature of a table to [0, 1] first."""
+    """If True, every feature of a table is first rescaled to [0, 1]."""
     keep_units: bool = False
-    """Leave a table in the units it has, as in :func:`polariscope.train`."""
+    """If True, a table keeps its units, as in :func:`polariscope.train`."""
     missing: Missing = "refuse"
-    """Policy for missing values of an array, as in :func:`polariscope.train`."""
+    """Treatment of missing values of an array, as in :func:`polariscope.train`."""
 
 
 SETTINGS_OF_SEARCH = tuple(field.name for field in dataclasses.fields(SearchSettings))
-"""Names of the arguments of every search."""
+"""Names of the arguments that all searches share."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """A search, checked: nothing is trained yet."""
+    """A search whose data and options are checked; no model is trained yet."""
 
     data: AbstractDataset
     """The data in the units in which models are trained."""
     options: Mapping[str, Any]
     """Options of the goal, of the methods and of the models."""
     methods: tuple[str, ...]
-    """Methods that are asked."""
+    """Names of the methods to run."""
     settings: SearchSettings
 
     @classmethod
@@ -152,12 +155,12 @@ class Search:
         *,
         trains: bool = False,
     ) -> Search:
-        """Put data into the units of the models, and refuse what cannot be trained, before anything is.
+        """Rescale the data to the units of the models, and check that models can be trained on them.
 
         :param data: a dataset, or an array of observations.
-        :param methods: methods that are asked.
+        :param methods: names of the methods to run.
         :param options: fields of :class:`SearchSettings`, and options of the goal, of the methods and of the models.
-        :param trains: (default False) whether models are trained besides those of the methods.
+        :param trains: (default False) if True, models are trained besides those of the methods.
         """
         named: dict[str, Any] = {name: options[name] for name in options if name in SETTINGS_OF_SEARCH}
         settings = SearchSettings(**named)
@@ -183,13 +186,13 @@ class Search:
 
     @property
     def out(self) -> Path | None:
-        """Folder of the models and results; None: they are deleted afterwards."""
+        """Folder of the models and results; None if they are deleted afterwards."""
         return None if self.settings.out is None else Path(self.settings.out)
 
     def within(self, folder: str) -> Search:
-        """Return the same search in a folder inside its own.
+        """Return the same search with a subfolder as its folder.
 
-        :param folder: name of the folder.
+        :param folder: name of the subfolder.
         """
         out = None if self.out is None else self.out / folder
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, out=out))
@@ -202,12 +205,12 @@ class Search:
     def question(
         self, method: str, target: Target = "latents", n_latents: int | None = None, **bounds: OptionValue
     ) -> Question:
-        """Return what one of several methods is asked: each gets the options that it uses.
+        """Return the question for one of several methods, with the options that it uses.
 
-        :param method: one of the methods.
-        :param target: (default "latents") what is sought.
-        :param n_latents: (default None) number of latents, if β is sought.
-        :param bounds: options of the goal for this question.
+        :param method: name of the method.
+        :param target: (default "latents") quantity to find.
+        :param n_latents: (default None) number of latents, if the target is β.
+        :param bounds: options of the goal that replace those of the search.
         """
         options = supported_options(method, self.options, self.methods)
         return ask(self.data, method, {**options, **bounds}, target, n_latents)
@@ -222,13 +225,13 @@ class Search:
         deadline: float | None = None,
         part: Part = Subset.part,
     ) -> AbstractCandidates:
-        """Return the models of one seed, which are trained when a method asks for them.
+        """Return the models of one seed; each is trained when a method first requires it.
 
-        :param folder: folder of the models; each seed has a folder in it.
+        :param folder: folder of the models, with a subfolder for each seed.
         :param seed: the seed.
         :param recipe: options of the models.
-        :param progress: (default None) called with an event of each model at every logging step.
-        :param deadline: (default None) time after which nothing is trained.
+        :param progress: (default None) function called with an event of each model at every logging step.
+        :param deadline: (default None) time after which training stops, by ``time.monotonic``.
         :param part: (default "all") part of the split whose observations are encoded.
         """
         return TrainedCandidates(
@@ -242,11 +245,11 @@ class Search:
         )
 
     def answer(self, question: Question, folder: Path, progress: Progress | None = None) -> Size:
-        """Return the answer of a method over all seeds; models that were trained before are used again.
+        """Run a method with all seeds and merge its answers; models that are in the folder are reused.
 
-        :param question: what is asked.
+        :param question: the method with its options.
         :param folder: folder of the models.
-        :param progress: (default None) called with an event of each model at every logging step.
+        :param progress: (default None) function called with an event of each model at every logging step.
         """
         results: list[SeedResult] = []
         spent, goal = 0, question.goal
@@ -265,7 +268,7 @@ class Search:
 
     @contextmanager
     def session(self) -> Iterator[tuple[Path, Progress | None]]:
-        """Give the folder of the models and the function that reports progress."""
+        """Open the folder of the models and the function that reports progress."""
         with (
             models_folder(self.out) as folder,
             reporting(self.settings.progress, candidate_arguments) as progress,
@@ -274,9 +277,9 @@ class Search:
 
 
 def recipe_of(methods: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are neither the goal's nor a method's: those of the models.
+    """Return the options of the models: those that belong neither to the goal nor to a method.
 
-    :param methods: methods that are asked.
+    :param methods: names of the methods to run.
     :param options: options of the goal, of the methods and of the models.
     """
     others = {*BOUNDS}.union(*map(own_options, methods))
@@ -284,14 +287,14 @@ def recipe_of(methods: Sequence[str], options: Mapping[str, Any]) -> dict[str, A
 
 
 def _share(end: float, n_seeds: int) -> float:
-    """When the first of so many seeds has had its part of the time that is left."""
+    """Return the deadline of the next seed if the remaining time is divided equally among ``n_seeds``."""
     now = time.monotonic()
     return now + (end - now) / n_seeds
 
 
 @contextmanager
 def models_folder(out: str | Path | None) -> Iterator[Path]:
-    """The folder of the candidates; without ``out`` one that is deleted afterwards."""
+    """Open the folder of the models; without ``out`` it is temporary and deleted afterwards."""
     if out is not None:
         yield Path(out)
         return

@@ -1,4 +1,4 @@
-"""How many latents does this data need?"""
+"""Number of latents that data need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from polariscope.storage.folder import RunFolder
 from polariscope.storage.search_folder import SearchFolder
 
 N_FOR_DIMENSION = 2000
-"""Observations from which the intrinsic dimension is estimated beside an answer: its time grows with their square."""
+"""Maximum number of observations for the intrinsic dimension next to an answer: its time grows with their square."""
 
 
 @spelled_out(SearchSettings, Goal, open_ended=True)
@@ -36,16 +36,17 @@ def size(
     n_latents: int | None = None,
     **options: OptionValue,
 ) -> Size:
-    """Return how many latents the data need, or with ``target="beta"`` how large β can be for ``n_latents``.
+    """Find the number of latents that data need, or with ``target="beta"`` the largest β for ``n_latents``.
 
-    With ``out`` nothing is trained twice: run the same call again to resume an interrupted search.
+    With ``out`` no model is trained twice: run the same call again to resume an interrupted search.
 
     :param data: a dataset, or an array of observations
     :param method: (default fondue) a name of :data:`polariscope.sizing`: ``fondue`` (the largest n whose Σ E[σ²]
-        stays within ``threshold``, in few steps), the published searches, and others
-    :param target: (default latents) what is sought: latents, or the largest beta
+        is at most ``threshold``, in few steps), the published searches, and others
+    :param target: (default latents) quantity to find: ``"latents"`` for the number of latents, ``"beta"`` for the
+        largest β
     :param n_latents: number of latents, with ``target="beta"``
-    :param options: options of the method, and of the models: ``objective``, ``net``, ``likelihood`` … as in
+    :param options: options of the method and of the models: ``objective``, ``net``, ``likelihood`` … as in
         :func:`polariscope.train`
     """
     sought = check_call(method, target, n_latents, options.get("seeds", SearchSettings.seeds), options)
@@ -54,10 +55,10 @@ def size(
 
 
 def size_by(search: Search, question: Question) -> Size:
-    """Return the answer to one question, with the intrinsic dimension of the data, and write it to the folder.
+    """Run one method, add the intrinsic dimension of the data to its answer, and write the answer to the folder.
 
     :param search: the search.
-    :param question: what a method is asked.
+    :param question: the method with its options, checked.
     """
     data, seed = search.data, search.seeds[0]
     with search.session() as (folder, progress):
@@ -83,10 +84,10 @@ def size_by(search: Search, question: Question) -> Size:
 
 
 def dimension_of(rows: Float[np.ndarray, "sample feature"], seed: int) -> DataDimension:
-    """Return the intrinsic dimension of observations as method ``id`` estimates it, or why there is none.
+    """Estimate the intrinsic dimension of observations like method ``id``, or return the reason why it is not possible.
 
     :param rows: observations, (sample, feature).
-    :param seed: seed of its resamples.
+    :param seed: seed of the bootstrap.
     """
     from polariscope.analysis.intrinsic_dimension import intrinsic_dimension
 
@@ -98,19 +99,19 @@ def dimension_of(rows: Float[np.ndarray, "sample feature"], seed: int) -> DataDi
 
 
 def write_size(folder: str | Path, size: Size, settings: dict[str, object]) -> None:
-    """Keep an answer beside its settings."""
+    """Write an answer and its settings to the folder of a search."""
     SearchFolder(folder).write_answer(size.to_dict(), settings)
 
 
 def read_size(folder: str | Path) -> Size:
-    """The answer that a search left in its folder, checked."""
+    """Read the answer from the folder of a search and check it."""
     return Size.from_dict(SearchFolder(folder).read_answer()[0])
 
 
 def settings_of_models(folder: str | Path) -> dict[str, Any] | None:
-    """Return the settings of a model that a search trained, the one with as many latents as the answer if it is there.
+    """Return the settings of a model that a search trained, preferably one with as many latents as the answer.
 
-    :param folder: that of the search; None is returned if its method trained nothing.
+    :param folder: folder of the search; the result is None if its method did not train a model.
     """
     answer = read_size(folder).value
     models = [model for seed in SearchFolder(folder).seeds() for model in seed.models() if model.is_begun]
@@ -119,7 +120,7 @@ def settings_of_models(folder: str | Path) -> dict[str, Any] | None:
 
 
 def keep_size(folder: str | Path, run: str | Path) -> None:
-    """Keep the answer of a search beside a run, where its report finds it."""
+    """Store the answer of a search with the cached results of a run, so the report of the run can show it."""
     answer, settings = SearchFolder(folder).read_answer()
     folder_of_run = RunFolder(run)
     folder_of_run.artefacts.keep(

@@ -1,4 +1,4 @@
-"""How large β may be for a given number of latents: the same question, turned round."""
+"""Search for the largest β for a fixed number of latents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRECISION = 2**0.25
 def largest_beta(
     candidates: AbstractCandidates, goal: Goal, n_latents: int, start: float = 1.0
 ) -> SeedResult:
-    """The largest β for which ``n_latents`` have no surplus, Σ E[σ²] ≤ threshold, to within a fifth.
+    """Find the largest β for which ``n_latents`` have no surplus, Σ E[σ²] ≤ threshold, to within a fifth.
 
     β is doubled or halved from ``start`` until the decision changes, then bisected on a logarithmic scale. A larger
     β prunes more latents, so the statistic rises with it (for a linear VAE Σ min(1, βγ/λ_j)).
@@ -27,11 +27,11 @@ def largest_beta(
     Reference: proposed in bonheme2023 §8.9 and zietlow2022 §3.3.6.
     """
     trials: list[Trial] = []
-    most = max_steps(candidates, goal)
+    step_limit = max_steps(candidates, goal)
 
     def fits(beta: float) -> bool:
         trial = decide(
-            candidates, n_latents, goal.threshold, most, learning_rate=goal.careful_rate(), beta=beta
+            candidates, n_latents, goal.threshold, step_limit, learning_rate=goal.careful_rate(), beta=beta
         )
         trials.append(trial)
         return passes(trial, goal.threshold)
@@ -42,8 +42,8 @@ def largest_beta(
         if not SMALLEST <= beta <= LARGEST:
             n_open = sum(trial.decision == "undecided" for trial in trials)
             remedy = (
-                f"{n_open} of {len(trials)} models were undecided after {trials[-1].steps:,} steps: give them more, "
-                "or a higher learning rate"
+                f"{n_open} of {len(trials)} models were undecided after {trials[-1].steps:,} steps: allow more "
+                "steps, or raise the learning rate"
                 if n_open
                 else f"change n_latents (it is {n_latents}) or the threshold"
             )
@@ -56,7 +56,7 @@ def largest_beta(
         beta = math.sqrt(low * high)
         low, high = (beta, high) if fits(beta) else (low, beta)
     notes = [f"β = {trial.beta:.3g}: {trial.note}." for trial in trials if trial.note]
-    # Near the threshold a decision may be a step early, so the answer is good to one step either way.
+    # Near the threshold a decision can be off by one step of β, so the interval ends at clearly decided trials.
     sure = [
         trial
         for trial in trials
@@ -65,10 +65,10 @@ def largest_beta(
     lowest = max((beta_of(trial) for trial in sure if beta_of(trial) <= low), default=SMALLEST)
     highest = min((beta_of(trial) for trial in sure if beta_of(trial) >= high), default=LARGEST)
     ends = {"small enough": lowest == SMALLEST, "too large": highest == LARGEST}
-    if unsure := [what for what, is_open in ends.items() if is_open]:
+    if unsure := [end for end, is_open in ends.items() if is_open]:
         notes.append(
-            f"No β is sure to be {' or '.join(unsure)}, so the interval is open there ({SMALLEST:g} to {LARGEST:g} are "
-            "all that can be asked about); allow more steps."
+            f"No β is clearly {' or '.join(unsure)}, so the interval ends at the limit of the search there "
+            f"({SMALLEST:g} to {LARGEST:g}); allow more steps."
         )
     return SeedResult(low, (min(lowest, low / PRECISION), highest), tuple(trials), tuple(notes))
 

@@ -1,4 +1,4 @@
-"""Statistics of FONDUE: the surplus of latents in a representation."""
+"""Statistics of FONDUE, which measure the surplus latents of a representation."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from polariscope.sizing.result import TRACE
 
 
 def trace(representation: Representation) -> float:
-    r"""FONDUE's statistic in its noise-free form, Σ_j E[σ_j²].
+    r"""Compute FONDUE's statistic in its noise-free form, Σ_j E[σ_j²].
 
-    The published one is Tr Var[z] − Tr Var[μ] from one draw of z; by the law of total variance its expectation is
-    exactly this sum, without the draw's noise. A passive latent adds 1, an active one almost nothing, a mixed one
-    the share of inputs for which it is passive; of a prior with another variance, σ² is taken relative to it.
+    The published statistic is Tr Var[z] − Tr Var[μ] from one draw of z. By the law of total variance its expectation is
+    exactly this sum, without sampling noise. A passive latent adds 1, an active one almost nothing, and a mixed one
+    the share of inputs for which it is passive. If the prior has another variance, σ² is relative to it.
     """
     prior = 1.0 if representation.prior_variance is None else representation.prior_variance
     return float((representation.variance / prior).mean(axis=0, dtype=np.float64).sum())
 
 
 def sampled_trace(representation: Representation) -> float:
-    """The statistic as published: Tr Cov[z] − Tr Cov[μ] of one draw, each entry cut to 3 decimals before the traces.
+    """Compute the statistic as published: Tr Cov[z] − Tr Cov[μ] of one draw, entries truncated to 3 decimals first.
 
-    The cut takes up to 0.001 per latent from either trace, 0.0005 on average, so the two cuts cancel in the difference
-    on average, except for latents whose mean varies by less than 0.001: their entry of Cov[μ] becomes 0.
+    Truncation lowers either trace by up to 0.001 per latent, 0.0005 on average, so on average the two effects cancel in
+    the difference. The exception is latents whose mean has a variance below 0.001: their entry of Cov[μ] becomes 0.
     """
     drawn, means = (
         truncate(codes.var(axis=0, dtype=np.float64, ddof=1), 3).sum()
@@ -37,7 +37,7 @@ def sampled_trace(representation: Representation) -> float:
 
 
 def dimension_gap(representation: Representation, k: int = 20) -> float:
-    """FONDUE_IDE's statistic: intrinsic dimension of the sampled minus that of the mean representation."""
+    """Compute FONDUE_IDE's statistic: intrinsic dimension of the sampled minus that of the mean representation."""
     from polariscope.analysis.dimension.mle import mle
 
     return mle(representation.sampled, k=k).value - mle(representation.mean, k=k).value

@@ -1,4 +1,4 @@
-"""Candidates trained by us, each a run on disk."""
+"""Candidates trained by this package, each stored as a run."""
 
 from __future__ import annotations
 
@@ -41,13 +41,15 @@ from polariscope.training.together import together
 from polariscope.training.train import begin_narrow, build, choose_device, choose_threads, train, work_of
 
 TRAIN = "train"
-"""Part of the time that a model took, as studies name it."""
+"""Key of the training time among the times of a run, the same as in studies."""
 
 
 def max_latents(job: RunPlan) -> int | None:
-    """The most that make sense where the decoder's variance is one number that is learned; None: any number does.
+    """Return the maximum number of latents if the decoder variance is one learned number; None if there is no limit.
 
-    :param job: how a model would be trained.
+    At least one direction of the features, or of the samples, must remain to estimate the variance.
+
+    :param job: the plan of a model's training.
     """
     if not job.blueprint.likelihood.learns_one_variance:
         return None
@@ -55,7 +57,7 @@ def max_latents(job: RunPlan) -> int | None:
 
 
 def _n_varying(data: AbstractDataset) -> int:
-    """How many features of a table are not the same in all rows; of images, all values."""
+    """Return the number of features of a table that vary; for images, the number of all values."""
     if len(data.shape) != 1:
         return data.n_features
     first = data.values(np.zeros(1, dtype=np.int64))
@@ -68,7 +70,7 @@ def _n_varying(data: AbstractDataset) -> int:
 
 
 class TrainedCandidates(AbstractCandidates):
-    """Models trained by :func:`polariscope.train` in ``folder``, which are used again."""
+    """Models trained by :func:`polariscope.train` in ``folder``, which are reused."""
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class TrainedCandidates(AbstractCandidates):
     ) -> None:
         self.data = data
         self.part = part
-        """Of the split: whose observations are encoded."""
+        """Part of the split whose observations are encoded."""
         self.deadline = deadline
         self._pace: float | None = None
         self.folder = SeedFolder(folder)
@@ -95,19 +97,19 @@ class TrainedCandidates(AbstractCandidates):
             "seed": seed,
         }
         self.device = self.recipe.pop("device", "auto")
-        self._asked_threads: int | None = self.recipe.pop("threads", None)
+        self._requested_threads: int | None = self.recipe.pop("threads", None)
         self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe}, self._is_recipe)
         self._spent: dict[str, int] = {}
         self._measured: set[tuple[str, str]] = set()
-        """Name of a model and of what was measured of it, for the time that took."""
+        """Names of models and their measurements, whose time is counted."""
         self._models: dict[tuple[str, int], Model] = {}
         self._changing = threading.Lock()
         self._noise: dict[tuple[int, int, Any], Noise | None] = {}
         self._changes: dict[tuple[int, int, Any], Mapping[str, Any]] = {}
-        """How the models were trained that were looked at, by latents, steps and β."""
+        """Changes of the models that were measured, by latents, steps and β."""
 
     def _is_recipe(self, stored: Mapping[str, Any]) -> bool:
-        """Whether a stored recipe makes the same models: the command line of 0.2.0 stored numbers as text."""
+        """Return True if a stored recipe gives the same models: the command line of 0.2.0 stored numbers as text."""
         if stored.get("data") != self.data.fingerprint:
             return False
         try:
@@ -117,15 +119,15 @@ class TrainedCandidates(AbstractCandidates):
         return before.describe("cpu")["hash"] == self._plan.describe("cpu")["hash"]
 
     def _threads(self, name: str) -> int | None:
-        """For a model: as asked for; a new one by the rule; one that is continued as before."""
+        """Return the number of threads of a model: as requested, or None to resume with the same number."""
         is_begun = bool(self.folder.model(name).checkpoints.steps)
-        return None if self._asked_threads is None and is_begun else self.threads
+        return None if self._requested_threads is None and is_begun else self.threads
 
     @functools.cached_property
     def threads(self) -> int:
-        """With how many a new model is trained: as asked for, as models before it, or by its work and the cores."""
-        if self._asked_threads is not None:
-            return self._asked_threads
+        """Number of threads of a new model: as requested, as for earlier models, or chosen from work and cores."""
+        if self._requested_threads is not None:
+            return self._requested_threads
         for begun in self.folder.models():
             if begun.checkpoints.steps:
                 return int(begun.settings["environment"]["threads"])
@@ -133,12 +135,12 @@ class TrainedCandidates(AbstractCandidates):
 
     @functools.cached_property
     def _plan(self) -> RunPlan:
-        """How a model is trained, whatever its width and length."""
+        """The plan that all models share, apart from width and length."""
         return plan(self.data, n_latents=1, pace=IMAGES, **{"steps": 1, **self.recipe})
 
     @functools.cached_property
     def benefits_from_parallel(self) -> bool:
-        if self._asked_threads is not None:  # no more cores than were asked for
+        if self._requested_threads is not None:  # two models would use more cores than requested
             return False
         if choose_device(self.device).type != "cpu" or self.threads > 1 or available_cores() < 2:
             return False
@@ -173,7 +175,7 @@ class TrainedCandidates(AbstractCandidates):
 
     @property
     def n_seconds(self) -> float | None:
-        # Work that was done before, by this search or another one in the same folder, counts as if it were done now.
+        # Models can have been trained by another search in the same folder, and further than here, so time is prorated.
         total = 0.0
         for name, steps in self._spent.items():
             run = self.folder.model(name)
@@ -191,13 +193,13 @@ class TrainedCandidates(AbstractCandidates):
     def _name(self, n_latents: int, changes: Mapping[str, Any]) -> str:
         changes = dict(changes)
         if (wide := changes.pop("pruned_from", None)) is not None:
-            return f"{_beginning(*wide)}{self._name(n_latents, changes)}"
+            return f"{_prefix(*wide)}{self._name(n_latents, changes)}"
         text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
                        for key, value in sorted(changes.items()))  # fmt: skip
         return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
 
     def model(self, n_latents: int, steps: int, **changes: OptionValue) -> Model:
-        """The model after so many steps, trained from where it stands."""
+        """Return the model after ``steps`` steps, training it further if necessary."""
         name = self._name(n_latents, changes)
         if (name, steps) not in self._models:
             if (earlier := self._earlier(name, steps)) is not None:
@@ -211,7 +213,7 @@ class TrainedCandidates(AbstractCandidates):
                         self.progress(candidate_event(self.seed, n_latents, step, line["trace"]))
 
             with self._timed(name, TRAIN):
-                made = train(
+                model = train(
                     self.data,
                     n_latents=n_latents,
                     out=self.folder.model(name).path,
@@ -222,13 +224,13 @@ class TrainedCandidates(AbstractCandidates):
                 )
             with self._changing:
                 self._models = {key: value for key, value in self._models.items() if key[0] != name}
-                self._models[name, steps] = made
+                self._models[name, steps] = model
             self._spent[name] = max(steps, self._spent.get(name, 0))
-            self._look(Run(self.folder.model(name).path), n_latents, steps, changes)
+            self._read_log(Run(self.folder.model(name).path), n_latents, steps, changes)
         return self._models[name, steps]
 
     def _earlier(self, name: str, steps: int) -> Model | None:
-        """A model that has more steps by now, as it was after so many, if that checkpoint is on disk."""
+        """Return an earlier state of a model that has more steps, if that checkpoint exists."""
         run = self.folder.model(name)
         if steps >= max(run.checkpoints.steps, default=0) or steps not in run.checkpoints.steps:
             return None
@@ -236,7 +238,7 @@ class TrainedCandidates(AbstractCandidates):
 
     @contextmanager
     def _timed(self, name: str, part: str) -> Iterator[None]:
-        """Add the time that something takes to the time of a model; nothing if no step was trained."""
+        """Add the time of a block to the times of a model; training without a new step is not counted."""
         run = self.folder.model(name)
         before, begin = max(run.checkpoints.steps, default=0), time.monotonic()
         try:
@@ -247,27 +249,27 @@ class TrainedCandidates(AbstractCandidates):
                 run.keep_seconds({**seconds, part: seconds.get(part, 0.0) + time.monotonic() - begin})
 
     def _options(self, steps: int, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """What a model is trained with: methods that name no learning rate are the published ones, with their own."""
-        own = {key: value for key, value in changes.items() if key != "pruned_from"}
-        return {"pace": IMAGES, **self.recipe, **own, "steps": steps}
+        """Return the training options of a model; without a learning rate it is that of the published methods."""
+        changed = {key: value for key, value in changes.items() if key != "pruned_from"}
+        return {"pace": IMAGES, **self.recipe, **changed, "steps": steps}
 
     def _prune(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> None:
-        """Begin a model with the most informative latents of a wide one, as it was after so many steps.
+        """Initialise a model from the most informative latents of a wide one.
 
-        Where the wide one has been trained further since, as it is now. Nothing happens where the model has begun
-        already, or begins afresh.
+        If the requested state of the wide model is gone because it was trained further, its last state is used. Models
+        that already exist, or are trained from scratch, are left alone.
         """
         name = self._name(n_latents, changes)
         if "pruned_from" not in changes or self.folder.model(name).checkpoints.steps:
             return
-        alike = {key: value for key, value in changes.items() if key != "pruned_from"}
+        changed = {key: value for key, value in changes.items() if key != "pruned_from"}
         width, trained = changes["pruned_from"]
-        trained = self._at_hand(width, trained, alike)
-        variances = self.watch(width, trained, **alike).variances[-SETTINGS.n_averaged_looks :].mean(axis=0)
+        trained = self._available_steps(width, trained, changed)
+        variances = self.watch(width, trained, **changed).variances[-SETTINGS.n_averaged_looks :].mean(axis=0)
         begin_narrow(
             self.data,
             self.folder.model(name).path,
-            self.model(width, trained, **alike),
+            self.model(width, trained, **changed),
             sorted(np.argsort(variances)[:n_latents].tolist()),
             n_latents=n_latents,
             device=self.device,
@@ -275,8 +277,10 @@ class TrainedCandidates(AbstractCandidates):
             **self._options(steps, changes),
         )
 
-    def _look(self, run: Run, n_latents: int, steps: int, changes: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The log of a model up to a step; what it took for noise then is remembered."""
+    def _read_log(
+        self, run: Run, n_latents: int, steps: int, changes: Mapping[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Return the log of a model up to a step, and store its noise level at this step."""
         lines = [line for line in run.log() if line["step"] <= steps]
         last = lines[-1] if lines else {}
         key = (n_latents, steps, changes.get("beta"))
@@ -291,7 +295,7 @@ class TrainedCandidates(AbstractCandidates):
 
         if (changes := self._changes.get((n_latents, steps, beta))) is None:
             return None
-        model = self.model(n_latents, self._at_hand(n_latents, steps, changes), **changes)
+        model = self.model(n_latents, self._available_steps(n_latents, steps, changes), **changes)
         run = Run(self.folder.model(self._name(n_latents, changes)).path, self.data)
         subset = Subset(min(MAX_OBSERVATIONS, len(self.data)), self.seed, self.part)
         representation = run.with_evidence(run.representation_of(model, subset), model, self.seed)
@@ -301,22 +305,23 @@ class TrainedCandidates(AbstractCandidates):
         return self._spent.get(self._name(n_latents, changes), 0)
 
     def has_gone_beyond(self, n_latents: int, steps: int, **changes: OptionValue) -> bool:
-        """Whether a model has more steps than so many, and is no longer there as it was then.
+        """Return True if a model has more than ``steps`` steps and no checkpoint at ``steps``.
 
-        :param n_latents: of the model.
-        :param steps: after which it is wanted.
+        :param n_latents: number of latents of the model.
+        :param steps: requested steps.
         :param changes: options that differ from the recipe.
         """
         steps_on_disk = self.folder.model(self._name(n_latents, changes)).checkpoints.steps
         return max(steps_on_disk, default=0) > steps and steps not in steps_on_disk
 
     def nearest_steps(self, n_latents: int, steps: int, **changes: OptionValue) -> int:
-        if self.folder.has_any(_beginning(n_latents, steps)):  # of this search, which is repeated or goes on
+        # Narrow models that this search initialised before are reused, even if the checkpoint is gone.
+        if self.folder.has_any(_prefix(n_latents, steps)):
             return steps
-        return self._at_hand(n_latents, steps, changes)
+        return self._available_steps(n_latents, steps, changes)
 
-    def _at_hand(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> int:
-        """Steps with which a model is on disk, or will be: so many, or all it has where they are gone."""
+    def _available_steps(self, n_latents: int, steps: int, changes: Mapping[str, Any]) -> int:
+        """Return ``steps`` if the model can be had with so many, otherwise the last step it has."""
         if not self.has_gone_beyond(n_latents, steps, **changes):
             return steps
         return max(self.folder.model(self._name(n_latents, changes)).checkpoints.steps)
@@ -326,9 +331,9 @@ class TrainedCandidates(AbstractCandidates):
         run = self.folder.model(name)
         done = max(run.checkpoints.steps, default=0)
         while done < steps:
-            done = self._go_on(n_latents, done, steps, changes)
+            done = self._train_further(n_latents, done, steps, changes)
         self._spent[name] = max(steps, self._spent.get(name, 0))
-        lines = self._look(Run(run.path), n_latents, steps, changes)
+        lines = self._read_log(Run(run.path), n_latents, steps, changes)
         has_gamma = all("gamma" in line for line in lines)
         return Curves(
             np.array([line["step"] for line in lines]),
@@ -339,14 +344,14 @@ class TrainedCandidates(AbstractCandidates):
         )
 
     def watch_together(self, widths: Sequence[int], steps: int, **changes: OptionValue) -> None:
-        for n_latents in widths:  # all read the wide model, so one after the other
+        for n_latents in widths:  # not in parallel, because all of them load the wide model
             self._prune(n_latents, steps, changes)
-        if self._pace is not None:  # side by side each may take longer
+        if self._pace is not None:  # each model can be slower in parallel
             self._pace *= len(widths)
         together([functools.partial(self.watch, n_latents, steps, **changes) for n_latents in widths])
 
-    def _go_on(self, n_latents: int, done: int, steps: int, changes: Mapping[str, Any]) -> int:
-        """Train a model further, as far as the time allows; returns the step it has then."""
+    def _train_further(self, n_latents: int, done: int, steps: int, changes: Mapping[str, Any]) -> int:
+        """Train a model further, as far as the time limit allows, and return its last step."""
         if self.deadline is None:
             self.model(n_latents, steps, **changes)
             return steps
@@ -357,8 +362,8 @@ class TrainedCandidates(AbstractCandidates):
         )
         if begin >= self.deadline or piece <= 0:
             raise OutOfTimeError(
-                f"The time was over at {plural(n_latents, 'latent')} after {done:,} steps. Give it "
-                "more minutes for a surer answer."
+                f"The time limit was reached at {plural(n_latents, 'latent')} after {done:,} steps. Allow more "
+                "minutes for a more certain answer."
             )
         self.model(n_latents, done + piece, **changes)
         self._pace = (time.monotonic() - begin) / piece
@@ -370,7 +375,9 @@ class TrainedCandidates(AbstractCandidates):
         value = memo.get(n_latents, steps)
         part = f"{key} at {steps}"
         if value is None:
-            self.model(n_latents, steps)  # which has a time of its own
+            self.model(
+                n_latents, steps
+            )  # trained before the timer starts, because training is timed separately
             with self._timed(name, part):
                 value = memo.put(n_latents, steps, measure())
         self._measured.add((name, part))
@@ -401,8 +408,8 @@ class TrainedCandidates(AbstractCandidates):
         return _rows(inputs), _rows(outputs)
 
     def observations(self) -> Float[np.ndarray, "sample feature"]:
-        chosen = generator(self.seed, "observations").permutation(len(self.data))[: self._n_samples]
-        return _rows(self.data.values(chosen))
+        sample = generator(self.seed, "observations").permutation(len(self.data))[: self._n_samples]
+        return _rows(self.data.values(sample))
 
     def split_rows(
         self,
@@ -417,18 +424,18 @@ class TrainedCandidates(AbstractCandidates):
         return min(Subset.n_samples or len(self.data), len(self.data))
 
 
-def _beginning(n_latents: int, steps: int) -> str:
-    """How names of models begin that began with the latents of such a wide one."""
+def _prefix(n_latents: int, steps: int) -> str:
+    """Return the prefix of the names of models that are initialised from a wide one."""
     return f"from-{n_latents:03d}-after-{steps}-"
 
 
 def _total(line: Mapping[str, Any]) -> float:
-    """The loss on held-out observations in a line of the log: all terms with their weights."""
+    """Return the held-out loss in a line of the log: all terms with their weights."""
     return float(sum(line["weights"][name] * value for name, value in line["validation"].items()))
 
 
 def _is_elbo(line: Mapping[str, Any]) -> bool:
-    """Return whether the loss of a line is reconstruction plus rate, each with weight 1."""
+    """Return True if the loss of a line is reconstruction plus rate, each with weight 1."""
     return bool(line["weights"] == {"reconstruction": 1.0, "rate": 1.0})
 
 
@@ -437,10 +444,9 @@ def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:
 
 
 def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
-    """Begin a new ``run`` with a model of the folder ``sizing`` that was trained as ``job`` says, if there is one.
+    """Copy a model of the search in ``sizing`` that matches ``job`` to a new ``run``, and return its last step.
 
-    It is copied; training then goes on from its last step, which is returned: 0 if there is none, or if something is in
-    ``run`` already.
+    Training resumes from this step. The result is 0 if no model matches, or if ``run`` already exists.
     """
     if run.exists():
         return 0
@@ -448,7 +454,7 @@ def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
         for candidate in seed.models():
             try:
                 candidate.check(job.describe("cpu"))
-            except InputError:  # another model, or one that has more steps already
+            except InputError:  # other settings, or more steps than planned
                 continue
             if candidate.checkpoints.steps:
                 copy_run(candidate, run)

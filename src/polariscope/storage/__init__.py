@@ -1,14 +1,14 @@
-"""The files of a run, of a sizing search and of an estimator: their names, which no other room spells out."""
+"""File names of runs, sizing searches and estimators; no other package contains these names."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 FORMAT = 2
-"""Of the files in a folder; a change that old readers cannot read raises it."""
+"""Version of the file format; it is raised by changes that earlier versions cannot read."""
 
 RUN, MANIPULATION = "run", "manipulation"
-"""Kinds of folders that something is trained in, as their settings have them; those that say nothing are runs."""
+"""Kinds of training folders, as in their settings; folders without a kind are runs."""
 
 SETTINGS = "settings.json"
 LOG = "log.jsonl"
@@ -19,20 +19,20 @@ REPORT = "report.html"
 TENSORBOARD = "tensorboard"
 LOCK = ".lock"
 ARTEFACT_LOCK = ".artefacts.lock"
-ASKED = ".asked.json"
+LAST_USED = ".asked.json"
 LEASE = ".lease-"
-"""Begins the names of leases: who may write into a folder, by fencing number."""
+"""Prefix of lease files, which name the process that can write to a folder, by fencing number."""
 CLAIM = ".claim-"
-"""Begins the names of leases that have no number yet."""
+"""Prefix of leases that have no number yet."""
 CLOCK = ".clock"
-"""Touched to learn the time of the disk."""
+"""File that is touched to read the clock of the disk."""
 FAILURE = "failure.json"
 TIMING = "timing.json"
 ASIDE = ".damaged"
-"""End of the names of files that did not match their hash when they were computed again."""
+"""Suffix of damaged files that were set aside before they were computed again."""
 
 JOURNAL = ".jsonl"
-"""End of the names of journals: what was measured of many checkpoints, a line for each."""
+"""Suffix of journals, which store the results of many checkpoints, one per line."""
 
 RECIPE = "recipe.json"
 SIZE = "size.json"
@@ -45,7 +45,7 @@ CURVE_BANDS = "curve.csv"
 CURVE_MODELS = "curve-models.csv"
 CURVE_PICTURE = "curve.svg"
 SIZE_TABLE = "size-table"
-"""Begins the names of tables of many searches."""
+"""Prefix of tables of many searches."""
 
 SIMILARITY = "similarity.json"
 SIMILARITY_PICTURE = "similarity.png"
@@ -59,36 +59,36 @@ NAMES = (
     *(POINTS, CURVE, CURVE_BANDS, CURVE_MODELS, CURVE_PICTURE),
     *(SIMILARITY, SIMILARITY_PICTURE, ESTIMATOR, ARTEFACT_LOCK, FAILURE, TIMING),
 )
-"""What ``tests/test_shelf.py`` looks for in the other rooms."""
+"""Names that ``tests/test_shelf.py`` searches for in other packages."""
 
 
 def is_run(folder: str | Path) -> bool:
-    """Whether a run was begun in this folder."""
+    """Return True if a run was begun in this folder."""
     return (Path(folder) / SETTINGS).is_file()
 
 
 def is_search(folder: str | Path) -> bool:
-    """Whether this folder holds a sizing search, finished or not."""
+    """Return True if this folder contains a sizing search, finished or not."""
     folder = Path(folder)
     return any((folder / name).is_file() for name in (SIZE, SIZES)) or any(folder.glob(f"seed-*/{RECIPE}"))
 
 
 def model_file(folder: str | Path) -> Path:
-    """Where the model of a run, of a checkpoint or of an estimator is stored."""
+    """Return the path of the model of a run, of a checkpoint or of an estimator."""
     return Path(folder) / MODEL
 
 
 def report_file(folder: str | Path, step: int | None = None) -> Path:
-    """Where the report of a run is written; that of a checkpoint has a name of its own."""
+    """Return the path of the report of a run, or of one of its checkpoints."""
     return Path(folder) / (REPORT if step is None else f"{Path(REPORT).stem}-step-{step}.html")
 
 
 def readable_name(run: Path) -> str:
     """Return the name of a run: that of its folder, or that of its link if it is a run of a study.
 
-    Folders of runs of studies are named by hashes; the study links to them under readable names.
+    Run folders of studies are named by hashes; the study links to them under readable names.
 
-    :param run: folder of a run, or a link to it.
+    :param run: run folder, or a link to it.
     """
     if run.is_symlink():
         return run.name

@@ -1,8 +1,8 @@
-"""What was measured of a run, each measurement a file of its own beside the model.
+"""Cached results of a run (artefacts), each in a file next to the model.
 
 An artefact is named by its kind and a hash of its *key*: the model's digest, the data's fingerprint, the part of the
-data, the step of the model and the settings. The same key is the same file; another key is another file, so nothing
-is ever replaced. Files are numbered in the order in which they were made; the newest has the highest number.
+data, the step of the model and the settings. Each key has its own file, so results are never replaced. Files are
+numbered in the order of their creation; the newest has the highest number.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ from polariscope.storage.documents import DamagedError, FormatError
 logger = logging.getLogger("polariscope")
 
 PATIENCE = 60
-"""Seconds to wait for another process that writes artefacts."""
+"""Maximum number of seconds to wait for another process that writes artefacts."""
 FILE_NAME = re.compile(r"([a-z]+(?:-[a-z]+)*)-([0-9a-f]{12})\.(json|safetensors)")
 
 
 @dataclasses.dataclass(frozen=True)
 class Key(AbstractStoredRecord):
-    """What an artefact was made from. Equal keys, equal artefacts."""
+    """Inputs and settings of an artefact; equal keys give equal artefacts."""
 
     kind: str
-    """What it is: "representation", "regime", "scores" …"""
+    """Kind of the artefact: "representation", "regime", "scores" …"""
     model: str | None
-    """Digest of the model; None for what is about the data alone."""
+    """Digest of the model; None for results that depend only on the data."""
     data: str
     """Fingerprint of the data."""
     part: str = "all"
-    """Which part of the data's split."""
+    """Part of the data's split."""
     step: int | None = None
-    """Gradient steps the model had."""
+    """Gradient steps of the model."""
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Everything else it depends on: number of samples, seed, α …"""
+    """All other settings: number of samples, seed, α …"""
     polariscope: str = __version__
-    """Version that made it: the formulas of another one may differ."""
+    """Version of polariscope, because formulas can differ between versions."""
 
     @property
     def digest(self) -> str:
@@ -62,14 +62,14 @@ class Key(AbstractStoredRecord):
 
 @dataclasses.dataclass(frozen=True)
 class Artefact:
-    """One file beside a run's model, and what it is."""
+    """File of one cached result, with its key."""
 
     path: Path
     key: Key
     number: int
-    """Rises in the order in which artefacts were made."""
+    """Number in the order of creation."""
     names: tuple[str, ...] = ()
-    """Of what holds several things by name, the metrics of scores, those names."""
+    """Names of its parts if it has several, such as the metrics of scores."""
 
     @property
     def kind(self) -> str:
@@ -80,12 +80,12 @@ class Artefact:
         return self.path.stat().st_size
 
     def matches(self, **settings: OptionValue) -> bool:
-        """Whether it was made with these settings, whatever the others; None: without this one."""
+        """Return True if it was made with these settings; None matches a setting that is missing."""
         return all(self.key.settings.get(name) == to_plain(value) for name, value in settings.items())
 
 
 class Artefacts:
-    """The artefacts of one run's folder."""
+    """Cached results in a run folder."""
 
     def __init__(self, folder: Path, guard: files.Guard | None = None) -> None:
         self.folder = folder
@@ -93,49 +93,49 @@ class Artefacts:
         self._index: dict[Path, tuple[tuple[int, ...], Artefact | str]] = {}
 
     def __iter__(self) -> Iterator[Artefact]:
-        """All that can be read, in the order in which they were made; the rest is in :meth:`damaged`."""
-        found, _ = self._look()
-        return iter(sorted(found, key=lambda artefact: artefact.number))
+        """Iterate over all readable artefacts in the order of creation; for others see :meth:`damaged`."""
+        artefacts, _ = self._scan()
+        return iter(sorted(artefacts, key=lambda artefact: artefact.number))
 
     def damaged(self) -> dict[Path, str]:
-        """Files that should hold an artefact and do not, with the reason."""
-        return self._look()[1]
+        """Return the files of artefacts that are damaged, with the reason."""
+        return self._scan()[1]
 
-    def ask(self, path: Path) -> None:
-        """Remember that an artefact was asked for now; a disk that cannot be written to remembers nothing."""
+    def touch(self, path: Path) -> None:
+        """Record that an artefact is used now; on a disk that cannot be written, nothing is recorded."""
         with contextlib.suppress(OSError, PolariscopeError), self.writing():
-            asked = self._asked()
-            if asked[-1:] != [path.name]:
-                names = [*(name for name in asked if name != path.name), path.name]
-                documents.write_document(self.folder / layout.ASKED, "asked", names, guard=self.guard)
+            used = self._used()
+            if used[-1:] != [path.name]:
+                names = [*(name for name in used if name != path.name), path.name]
+                documents.write_document(self.folder / layout.LAST_USED, "asked", names, guard=self.guard)
 
-    def _asked(self) -> list[str]:
-        """Names of the files that were asked for, the last one last."""
+    def _used(self) -> list[str]:
+        """Return the names of the files that were used, in the order of their last use."""
         try:
-            return documents.read_document(self.folder / layout.ASKED, "asked").content
+            return documents.read_document(self.folder / layout.LAST_USED, "asked").content
         except (OSError, PolariscopeError):
             return []
 
-    def by_asking(self) -> list[Artefact]:
-        """All that can be read, those that were asked for last at the end."""
-        place = {name: number for number, name in enumerate(self._asked())}
-        return sorted(self, key=lambda one: (place.get(one.path.name, -1), one.number))
+    def by_last_use(self) -> list[Artefact]:
+        """Return all readable artefacts in the order of their last use."""
+        rank = {name: number for number, name in enumerate(self._used())}
+        return sorted(self, key=lambda artefact: (rank.get(artefact.path.name, -1), artefact.number))
 
     def file(self, key: Key, suffix: str = ".json") -> Path:
-        """Where the artefact of a key is kept."""
+        """Return the path of the artefact with a key."""
         return self.folder / f"{key.kind}-{key.digest[:12]}{suffix}"
 
     # Records: JSON.
 
     def read(self, key: Key) -> Any | None:
-        """The content that was kept under a key; None if there is none, or none that is whole."""
+        """Return the content stored under a key; None if it does not exist or is damaged."""
         path = self.file(key)
         if not path.exists():
             return None
         try:
             document = documents.read_document(path, key.kind)
             if document.about.get("key") != key.to_dict():
-                raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
+                raise DamagedError(f"{path} is damaged: its content does not match its name.")
         except (DamagedError, FormatError) as error:
             self.set_aside(path, error)
             return None
@@ -144,9 +144,9 @@ class Artefacts:
     def keep(
         self, key: Key, content: Recordable, join: Callable[[object, object], object] | None = None
     ) -> Any:
-        """Keep a content under its key, and return what is kept there.
+        """Store a content under its key, and return the stored content.
 
-        If there is one already it stays; ``join(earlier, content)`` makes one of both where it grows.
+        If the key already has a content, that is unchanged, unless ``join(earlier, content)`` merges both.
         """
         with self.writing():
             earlier = self.read(key)
@@ -162,21 +162,21 @@ class Artefacts:
     # Arrays: safetensors.
 
     def read_arrays(self, key: Key) -> tuple[dict[str, np.ndarray], Any] | None:
-        """The arrays and the words that were kept under a key; None if there are none, or none that are whole."""
+        """Return the arrays and the metadata stored under a key; None if they do not exist or are damaged."""
         path = self.file(key, ".safetensors")
         if not path.exists():
             return None
         try:
             tensors, header = files.read_tensors(path)
             if header.get("key") != key.to_dict():
-                raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
+                raise DamagedError(f"{path} is damaged: its content does not match its name.")
         except PolariscopeError as error:
             self.set_aside(path, error)
             return None
         return {name: tensor.numpy() for name, tensor in tensors.items()}, header["words"]
 
-    def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], words: Recordable) -> None:
-        """Keep arrays and a JSON value under a key, unless they are there."""
+    def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], metadata: Recordable) -> None:
+        """Store arrays and a JSON value under a key, unless it already has arrays."""
         import torch
 
         with self.writing():
@@ -188,15 +188,15 @@ class Artefacts:
                 "format": layout.FORMAT,
                 "key": key.to_dict(),
                 "number": self._next_number(),
-                "words": to_plain(words),
+                "words": to_plain(metadata),
             }
             files.write_tensors(path, tensors, header, self.guard)
 
-    # What both need.
+    # Shared by records and arrays.
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """One writer at a time, so numbers are not given twice and what grows is read before it is written."""
+        """Hold the lock for writing, so numbers are unique and a content that grows is read before it is written."""
         lock = self.folder / layout.ARTEFACT_LOCK
         try:
             with filelock.FileLock(lock, timeout=PATIENCE):
@@ -204,15 +204,15 @@ class Artefacts:
                 yield
         except filelock.Timeout:
             raise PolariscopeError(
-                f"another process has been writing into {self.folder} for {PATIENCE} seconds; wait for it, or delete "
-                f"{lock} if there is none."
+                f"another process has been writing to {self.folder} for {PATIENCE} seconds; wait for it, or delete "
+                f"{lock} if no such process exists."
             ) from None
 
     def set_aside(self, path: Path, error: Exception) -> None:
-        """Rename a damaged file, so it is made again under its own name, and say so.
+        """Rename a damaged file, so it is computed again, and log a warning.
 
         :param path: the file.
-        :param error: what is wrong with it, a sentence.
+        :param error: description of the damage, a sentence.
         """
         if self.guard is not None:
             self.guard()
@@ -225,15 +225,15 @@ class Artefacts:
             logger.warning("%s It is computed again; the damaged file is kept as %s.", error, aside.name)
 
     def _next_number(self) -> int:
-        """The lowest that is free: what was damaged and is made again gets its number back."""
+        """Return the lowest free number, so an artefact that is computed again after damage gets the same number."""
         taken = {artefact.number for artefact in self}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
     def _number_of(self, path: Path) -> int:
         return _artefact(path).number
 
-    def _look(self) -> tuple[list[Artefact], dict[Path, str]]:
-        """Return the artefacts of the folder, and the reasons of files that are damaged.
+    def _scan(self) -> tuple[list[Artefact], dict[Path, str]]:
+        """Return the artefacts of the folder, and the damaged files with the reason.
 
         A file is read again only if it has changed since it was last read through this object.
         """
@@ -248,12 +248,12 @@ class Artefacts:
                     self._index[path] = stamp, _artefact_or_reason(path)
                 index[path] = self._index[path]
         self._index = index
-        found = [entry for _, entry in index.values() if isinstance(entry, Artefact)]
-        return found, {path: entry for path, (_, entry) in index.items() if isinstance(entry, str)}
+        artefacts = [entry for _, entry in index.values() if isinstance(entry, Artefact)]
+        return artefacts, {path: entry for path, (_, entry) in index.items() if isinstance(entry, str)}
 
 
 def _artefact(path: Path) -> Artefact:
-    """What a file says of itself; of arrays the header only, since their hash is checked when they are read."""
+    """Read the key and number of a file; of arrays only the header, because their hash is checked on reading."""
     match = FILE_NAME.fullmatch(path.name)
     assert match is not None
     if path.suffix == ".json":
@@ -265,9 +265,9 @@ def _artefact(path: Path) -> Artefact:
         key = Key.from_dict(record["key"])
         number = int(record["number"])
     except (KeyError, TypeError, ValueError, PolariscopeError):
-        raise DamagedError(f"{path} is damaged: it does not say what it is about.") from None
+        raise DamagedError(f"{path} is damaged: its key is missing.") from None
     if key.digest[:12] != match[2] or key.kind != match[1]:
-        raise DamagedError(f"{path} is damaged: it is about something else than its name says.")
+        raise DamagedError(f"{path} is damaged: its content does not match its name.")
     named = content.get(key.kind) if isinstance(content, dict) else None
     return Artefact(path, key, number, tuple(named) if isinstance(named, dict) else ())
 
@@ -280,7 +280,7 @@ def _artefact_or_reason(path: Path) -> Artefact | str:
 
 
 def verify(path: Path) -> None:
-    """Check the hash of all of an artefact's file; a damaged one is refused."""
+    """Check the hash of the whole file of an artefact; raise an error if it is damaged."""
     artefact = _artefact(path)
     if path.suffix == ".safetensors":
         files.read_tensors(artefact.path)

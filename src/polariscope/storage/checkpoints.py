@@ -1,4 +1,4 @@
-"""Checkpoints of a run: each a model that can be loaded, and beside it what training needs to go on from there."""
+"""Checkpoints of a run: each contains a model that can be loaded, and the state from which training resumes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Trained(Protocol):
-    """What is trained in a folder: a model, or a manipulation of data."""
+    """An object trained in a folder: a model, or a manipulation of data."""
 
     @property
     def digest(self) -> str:
-        """Hash of the architecture, which the header of its file has as ``blueprint``, and of the weights."""
+        """Hash of the architecture, which is ``blueprint`` in the header of its file, and of the weights."""
 
     def save(
         self, path: str | Path, step: int | None = None, guard: files.Guard | None = None, **about: Recordable
@@ -32,29 +32,29 @@ class Trained(Protocol):
         """Write a safetensors file.
 
         :param path: the file.
-        :param step: (default None) how long it was trained.
-        :param guard: (default None) called right before the file gets its name.
-        :param about: further words for the file's header, values of JSON.
+        :param step: (default None) gradient steps of the training.
+        :param guard: (default None) function called right before the file gets its name.
+        :param about: further entries of the file's header, JSON values.
         """
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What was saved at one step."""
+    """Contents of a checkpoint."""
 
     step: int
     model: Mapping[str, Tensor]
     """Weights of the model."""
     state: Mapping[str, Tensor]
-    """Optimisers, companion and generators."""
-    words: Mapping[str, Any]
-    """What of the state is no tensor."""
+    """State of optimisers, companion and generators."""
+    metadata: Mapping[str, Any]
+    """Parts of the state that are not tensors."""
     mark: Mark
-    """How far the log was."""
+    """End of the log at this step."""
 
 
 class Checkpoints:
-    """The folder of a run's checkpoints."""
+    """Folder of a run's checkpoints."""
 
     def __init__(self, folder: Path, guard: files.Guard | None = None) -> None:
         self.folder = folder
@@ -67,24 +67,29 @@ class Checkpoints:
         return sorted(int(match[1]) for match in matches if match)
 
     def path(self, step: int) -> Path:
-        """Folder of the checkpoint at a step."""
+        """Return the folder of the checkpoint at a step."""
         return self.folder / f"step-{step}"
 
     def model_file(self, step: int) -> Path:
-        """The model at a step."""
+        """Return the path of the model at a step."""
         return self.path(step) / MODEL
 
     def write(
-        self, step: int, model: Trained, state: Mapping[str, Tensor], words: Mapping[str, object], mark: Mark
+        self,
+        step: int,
+        model: Trained,
+        state: Mapping[str, Tensor],
+        metadata: Mapping[str, object],
+        mark: Mark,
     ) -> None:
-        """Write a checkpoint whole or not at all."""
+        """Write a checkpoint atomically."""
         with files.atomic_folder(self.path(step), self.guard) as part:
             model.save(part / MODEL, step=step, log=mark.to_dict())
-            about = {"step": step, "words": dict(words), "model": model.digest, "log": mark.to_dict()}
+            about = {"step": step, "words": dict(metadata), "model": model.digest, "log": mark.to_dict()}
             files.write_tensors(part / STATE, state, about)
 
     def read(self, step: int) -> Checkpoint:
-        """What was saved at a step; a damaged checkpoint is named."""
+        """Read the checkpoint at a step; the error about a damaged one names it."""
         folder = self.path(step)
         missing = [name for name in (MODEL, STATE) if not (folder / name).exists()]
         if missing:
@@ -97,11 +102,11 @@ class Checkpoints:
         return Checkpoint(step, model, state, about["words"], Mark.from_dict(about["log"]))
 
     def mark(self, step: int) -> Mark:
-        """How far the log was at a step, from the header alone."""
+        """Return the end of the log at a step, from the header only."""
         return Mark.from_dict(files.read_header(self.path(step) / STATE)["log"])
 
     def prune(self, keep: int | None) -> None:
-        """Delete all but the newest ``keep`` checkpoints (None: none)."""
+        """Delete all but the newest ``keep`` checkpoints (None: keep all)."""
         for step in self.steps[:-keep] if keep else []:
             if self.guard is not None:
                 self.guard()

@@ -1,4 +1,4 @@
-"""JSON files that carry a hash of their content, checked on reading: records, answers, and the settings of a run."""
+"""JSON files with a hash of their content that is checked on reading: records, answers and settings of runs."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ HASH = "sha256"
 
 
 class DamagedError(PolariscopeError):
-    """A file whose content does not match its hash, or that is not what its name says."""
+    """Error about a file whose content does not match its hash or its name."""
 
 
 class FormatError(PolariscopeError):
-    """A file that another version of polariscope wrote."""
+    """Error about a file that was written by an incompatible version of polariscope."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """What a file holds: the content, and what it is about."""
+    """Content of a file, with its kind and origin."""
 
     kind: str
     about: dict[str, Any]
-    """What the content was made from."""
+    """Inputs and settings from which the content was made."""
     content: Any
     polariscope: str
-    """Version that wrote it."""
+    """Version of polariscope that wrote it."""
 
 
 def write_document(
     path: Path, kind: str, content: Recordable, about: Recordable = None, guard: files.Guard | None = None
 ) -> None:
-    """Write a JSON value atomically, with its kind, what it is about and a hash of everything."""
+    """Write a JSON value atomically, with its kind, its origin and a hash of everything."""
     record = {
         "format": FORMAT,
         "polariscope": __version__,
@@ -52,7 +52,7 @@ def write_document(
 
 
 def read_document(path: Path, kind: str) -> Document:
-    """What :func:`write_document` wrote. One that was changed, or is of another kind or format, is refused."""
+    """Read a file written by :func:`write_document`; changed files and other kinds or formats raise an error."""
     record = read_json(path)
     if not isinstance(record, dict) or "format" not in record:
         raise FormatError(f"{path} {OLDER}")
@@ -60,29 +60,29 @@ def read_document(path: Path, kind: str) -> Document:
     if record.pop(HASH, None) != files.digest(record):
         raise DamagedError(f"{path} is damaged: its content does not match its hash.")
     if record["kind"] != kind:
-        raise DamagedError(f"{path} should hold a {kind}, but holds a {record['kind']}.")
+        raise DamagedError(f"{path} should contain a {kind}, but contains a {record['kind']}.")
     return Document(kind, record["about"], record["content"], record["polariscope"])
 
 
 OLDER = (
-    f"was written by an earlier version of polariscope, and this one reads format {FORMAT} only. Make it again with "
-    "the same command in a new folder, or use the version that wrote it."
+    f"was written by an earlier version of polariscope, and this version reads only format {FORMAT}. Make it again "
+    "with the same command in a new folder, or use the version that wrote it."
 )
 
 
-def check_format(path: Path, found: object) -> None:
-    """Refuse a file of another format, with what to do."""
-    if found == FORMAT:
+def check_format(path: Path, format: object) -> None:
+    """Check the format of a file; the error contains a remedy."""
+    if format == FORMAT:
         return
-    if isinstance(found, int) and found > FORMAT:
+    if isinstance(format, int) and format > FORMAT:
         raise FormatError(
-            f"{path} has format {found}, and this polariscope reads format {FORMAT}; install a newer polariscope."
+            f"{path} has format {format}, and this version reads format {FORMAT}; install a newer polariscope."
         )
     raise FormatError(f"{path} {OLDER}")
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file; one that is not JSON is named as damaged."""
+    """Read a JSON file; a file that is not JSON raises :class:`DamagedError`."""
     try:
         return files.read_json(path)
     except PolariscopeError as error:
@@ -94,12 +94,12 @@ IDENTITY = ("data", "objective", "model", "training_identity")
 
 
 def settings_hash(record: dict[str, object]) -> str:
-    """Hash of what decides a run; the run's name."""
+    """Return the hash of the settings that determine a run; it is the run's name."""
     return files.digest({key: record.get(key) for key in NAMED_BY})
 
 
 def identity_hash(record: dict[str, object]) -> str:
-    """Hash of what must stay the same when a run goes on; the log's chain starts from it."""
+    """Return the hash of the settings that must not change when a run is resumed; the log's chain starts from it."""
     return files.digest({key: record.get(key) for key in IDENTITY})
 
 
@@ -112,24 +112,24 @@ def weights_hash(record: Mapping[str, object], training: Collection[str]) -> str
     :param training: names of the options of the training that change the weights.
     """
     parts: dict[str, Any] = {name: record[name] for name in ("format", "objective", "model")}
-    given: Any = record["training"]
-    parts["training"] = {name: value for name, value in given.items() if name in training}
+    options: Any = record["training"]
+    parts["training"] = {name: value for name, value in options.items() if name in training}
     data: Any = record["data"]
     return files.digest({**parts, "data": data["fingerprint"]})
 
 
 def write_settings(run: Path, record: dict[str, object], guard: files.Guard | None = None) -> None:
-    """Say what is going to be trained in this folder."""
+    """Write the settings of a run to its folder."""
     files.write_json(run / SETTINGS, {**record, HASH: files.digest(record)}, guard)
 
 
 def read_settings(run: str | Path) -> dict[str, Any]:
-    """The settings of a run, checked against their hashes; runs of other formats are refused."""
+    """Read the settings of a run and check their hashes and their format."""
     file = Path(run) / SETTINGS
     if Path(run).is_file():
         raise InputError(
-            problem=f"{run} is a file, not the folder of a run",
-            remedy="for files of codes there are diagnose, score, compare, stability and report",
+            problem=f"{run} is a file, not a run folder",
+            remedy="for files of codes use diagnose, score, compare, stability or report",
         )
     if not file.exists():
         raise InputError(
@@ -151,25 +151,25 @@ CHANGED = "does not match its hash: it was changed by hand or is damaged; repeat
 
 
 def _of_another_format(run: str | Path, record: dict[str, Any]) -> str:
-    version, found = record.get("polariscope", "unknown"), record["format"]
-    if isinstance(found, int) and found > FORMAT:
+    version, format = record.get("polariscope", "unknown"), record["format"]
+    if isinstance(format, int) and format > FORMAT:
         return (
-            f"{run} was written by polariscope {version} in format {found}, and this version reads format {FORMAT}; "
+            f"{run} was written by polariscope {version} in format {format}, and this version reads format {FORMAT}; "
             "install a newer polariscope."
         )
     return (
-        f"{run} was written by polariscope {version} in format {found}, and this version reads format {FORMAT} only. "
-        "Train it again with the same settings in another folder, or look at it with the version that wrote it."
+        f"{run} was written by polariscope {version} in format {format}, and this version reads only format {FORMAT}. "
+        "Train it again with the same settings in another folder, or use the version that wrote it."
     )
 
 
 def differences(earlier: dict[str, object], now: dict[str, object]) -> list[str]:
-    """Where two settings differ in what a run must keep, in words."""
+    """Describe the differences between two settings that prevent a run from being resumed."""
     return _differences({key: earlier.get(key) for key in IDENTITY}, {key: now[key] for key in IDENTITY})
 
 
 UNSET = "unset"
-"""Stands for an option that a record does not have: a newer one at its default, or that of another part."""
+"""Text for an option that a record does not have: a newer one at its default, or an option of another part."""
 
 
 def _differences(earlier: Any, now: Any, path: str = "") -> list[str]:
@@ -177,7 +177,7 @@ def _differences(earlier: Any, now: Any, path: str = "") -> list[str]:
         return [
             difference
             for key in sorted({*earlier, *now})
-            # A missing option equals one that is None; they differ only in what is said about them.
+            # A missing option and one that is None count as equal; only the message distinguishes them.
             if earlier.get(key) != now.get(key)
             for difference in _differences(
                 earlier.get(key, UNSET), now.get(key, UNSET), f"{path}.{key}" if path else key

@@ -1,4 +1,4 @@
-"""The folder of a run: who may write to it, what it was asked for, its log, its checkpoints and its model."""
+"""Run folder: its lock, settings, log, checkpoints and model."""
 
 from __future__ import annotations
 
@@ -43,17 +43,18 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STOPPED = "stopped_early_of"
-"""Entry in the header of a model whose training stopped early: the number of steps it was to have."""
+"""Entry in the header of a model whose training stopped early: the number of steps that was requested."""
 STOPPED_AT = "stopped_early_at"
 """Entry in the same header: the step at which training stopped. The model is that of an earlier step, the best one."""
 
 
 class RunFolder:
-    """One run's folder. Anybody may read; as a context manager it is held by one process, which may write.
+    """A run folder. Any process can read it; as a context manager it is locked by one process, which can write.
 
     :param path: the folder.
-    :param guard: (default None) called before every write; raises where the right to write was lost. Who gives one
-        holds the folder already (:class:`polariscope.storage.lease.Lease`).
+    :param guard: (default None) function called before every write; it raises if the right to write was lost. The
+    caller
+        that passes it already holds the folder (:class:`polariscope.storage.lease.Lease`).
     """
 
     def __init__(self, path: str | Path, guard: files.Guard | None = None) -> None:
@@ -86,7 +87,7 @@ class RunFolder:
         return self
 
     def remove_leftovers(self) -> None:
-        """Delete what killed processes left, also among the checkpoints; what is being written now stays."""
+        """Delete leftovers of killed processes, also among the checkpoints; files that are being written stay."""
         for folder in (self.path, self.checkpoints.folder):
             files.remove_leftovers(folder)
 
@@ -97,7 +98,7 @@ class RunFolder:
             self.path.rmdir()
 
     def _refuse_other_things(self) -> None:
-        """A folder without settings must be empty, but for what a run that never got to its settings left."""
+        """Check that a folder without settings is empty, apart from files of a run that failed early."""
         if not self.path.is_dir() or self.is_begun:
             return
         empty = {LOG, TENSORBOARD, FAILURE, TIMING, *([] if self.checkpoints.steps else [CHECKPOINTS])}
@@ -106,13 +107,15 @@ class RunFolder:
         if others:
             raise InputError(
                 "out",
-                (f"be a new folder or an earlier run, but {self.path} holds {others[0]!r} and no {SETTINGS}"),
+                (
+                    f"be a new folder or an earlier run, but {self.path} contains {others[0]!r} and no {SETTINGS}"
+                ),
                 remedy="choose another folder",
             )
 
     @property
     def is_held(self) -> bool:
-        """Whether a process is training here now."""
+        """True if a process is training in this folder now."""
         if not (self.path / LOCK).exists():
             return False
         try:
@@ -125,32 +128,32 @@ class RunFolder:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a run was begun here."""
+        """True if a run was begun in this folder."""
         return (self.path / SETTINGS).exists()
 
     @property
     def kind(self) -> str:
-        """What is trained here: a model of data, ``"run"``, or a ``"manipulation"`` of them."""
+        """Kind of the folder: ``"run"`` for a model of data, ``"manipulation"`` for a manipulation of data."""
         return self.settings.get("kind", RUN)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
-        """What the run was asked for, checked."""
+        """Settings of the run, checked."""
         return read_settings(self.path)
 
     @functools.cached_property
     def log(self) -> Log:
-        """The log, whose chain starts from what the run was asked for."""
+        """Log of the run; its chain starts from a hash of the settings."""
         return Log(self.path / LOG, identity_hash(self.settings), self.guard)
 
     def read_log(self) -> list[dict[str, Any]]:
-        """The lines of the log, checked against the chain and against the newest model or checkpoint."""
+        """Read the lines of the log, checked against the chain and the newest model or checkpoint."""
         return self.log.read(self.mark())
 
     def mark(self) -> Mark | None:
-        """How far the log was when the newest model or checkpoint was saved; None before the first."""
+        """Return the end of the log when the newest model or checkpoint was saved; None before the first."""
         marks = []
-        with contextlib.suppress(PolariscopeError):  # a file that cannot be read vouches for nothing
+        with contextlib.suppress(PolariscopeError):  # a file that cannot be read has no mark
             marks += [Mark.from_dict(log) for log in [self.model_header().get("log")] if log is not None]
         for step in self.checkpoints.steps[-1:]:
             with contextlib.suppress(PolariscopeError, OSError, KeyError, TypeError):
@@ -159,7 +162,7 @@ class RunFolder:
 
     @property
     def finished_steps(self) -> int | None:
-        """How many steps the finished model has; None if there is none, or none that can be read."""
+        """Number of steps of the finished model; None if there is no readable model."""
         try:
             return self.model_header().get("step")
         except PolariscopeError:
@@ -167,21 +170,21 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the folder holds the finished model of its own settings."""
+        """True if the folder contains the finished model of its settings."""
         return self.is_begun and self.is_finished_for(self.settings["training"]["steps"])
 
     def is_finished_for(self, n_steps: int) -> bool:
-        """Return whether a training for this number of steps has ended here: this is the definition of finished.
+        """Return True if training for this number of steps has finished here: this is the definition of finished.
 
-        A training ends when its model has all the steps, or when it stopped early. A model that stopped early names
-        the number of steps that it was trained for (:meth:`save_model`). A training with another maximum is not this
-        one; asking for it reads the last checkpoint, whose patience has run out, and ends with the same weights.
+        Training finishes when the model has all the steps, or when it stops early. The header of a model that stopped
+        early contains the number of steps that was requested (:meth:`save_model`). A request for another number is a
+        different training: it resumes from the last checkpoint, stops early at once, and ends with the same weights.
 
-        :param n_steps: number of steps asked for.
+        :param n_steps: requested number of steps.
         """
         try:
             header = self.model_header()
-        except PolariscopeError:  # a damaged model is not finished: resuming makes it again
+        except PolariscopeError:  # a damaged model is not finished: resuming writes it again
             return False
         return header.get("step") is not None and n_steps == header.get(STOPPED, header["step"])
 
@@ -194,20 +197,22 @@ class RunFolder:
             return None
 
     def model_header(self) -> dict[str, Any]:
-        """What the file of the finished model says of itself; empty without one, and a damaged one is named."""
+        """Read the header of the finished model; empty without a model, and an error names a damaged one."""
         return files.read_header(self.model_file) if self.model_file.exists() else {}
 
     def set_model_aside(self) -> None:
-        """Keep a damaged model under another name, so a whole one can be written."""
+        """Rename a damaged model, so a new one can be written."""
         self._check()
         self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
     def begin(self, record: dict[str, object]) -> None:
-        """Say what is going to be trained here; a run with other settings, or that is longer already, is refused."""
+        """Write the settings of a run; a run with other settings, or with more steps already, raises an error."""
         self.check(record)
         self._check()
         if not self.checkpoints.steps and not self.model_file.exists():
-            (self.path / LOG).unlink(missing_ok=True)  # of steps that left no checkpoint
+            (self.path / LOG).unlink(
+                missing_ok=True
+            )  # its steps are not in a checkpoint and will be repeated
         self.forget_failure()
         if not self.is_begun or read_settings(self.path) != record:
             write_settings(self.path, record, self.guard)
@@ -215,29 +220,29 @@ class RunFolder:
         self.__dict__.pop("log", None)
 
     def check(self, record: dict[str, Any]) -> None:
-        """Refuse to go on with a run that was begun with other settings, or that is longer already."""
+        """Check that a run can be resumed: it has the same settings, and does not have more steps already."""
         if not self.is_begun:
             return
         earlier = read_settings(self.path)
         done = max(self.checkpoints.steps, default=0)
         if not done and not self.model_file.exists():
-            return  # it never got to its first checkpoint, so there is nothing to go on with
+            return  # without a checkpoint there is nothing to resume
         if changed := differences(earlier, record):
             raise InputError(
                 problem=f"{self.path} was trained with other settings ({'; '.join(changed[:4])})",
-                remedy="choose another folder, or give the same settings to resume it",
+                remedy="choose another folder, or use the same settings to resume it",
             )
         if record["training"]["steps"] < done:
             raise InputError(
                 problem=(
                     f"{self.path} already has {done} steps, more than the {record['training']['steps']} "
-                    "asked for"
+                    "requested"
                 ),
                 remedy="choose another folder",
             )
 
     def set_aside(self) -> Path:
-        """Put a run that is damaged beyond repair into a hidden folder, so it can be made again; where that is."""
+        """Move a run that cannot be repaired to a hidden subfolder, so it can be repeated; return that folder."""
         self._check()
         numbers = itertools.count(1)
         aside = next(path for n in numbers if not (path := self.path / f"{ASIDE}-{n}").exists())
@@ -250,7 +255,7 @@ class RunFolder:
         return aside
 
     def forget(self) -> bool:
-        """Remove a run that failed before its first checkpoint; return whether it was removed."""
+        """Remove a run that failed before its first checkpoint; return True if it was removed."""
         if self.checkpoints.steps or self.model_file.exists():
             return False
         self._check()
@@ -263,7 +268,7 @@ class RunFolder:
         return True
 
     def resume(self, restore: Callable[[Checkpoint], None]) -> list[str]:
-        """Restore the newest checkpoint that is whole and cut the log to match; messages about damaged ones."""
+        """Restore the newest undamaged checkpoint, cut the log to match, and return messages about damaged ones."""
         messages: list[str] = []
         mark = None
         for step in reversed(self.checkpoints.steps):
@@ -271,17 +276,17 @@ class RunFolder:
                 checkpoint = self.checkpoints.read(step)
                 restore(checkpoint)
             except (PolariscopeError, OSError, KeyError, TypeError) as error:
-                messages.append(f"{error} Going back to an earlier checkpoint.")
+                messages.append(f"{error} An earlier checkpoint is used instead.")
                 continue
             mark = checkpoint.mark
             break
         else:
             if messages:
                 raise DamagedError(
-                    f"{' '.join(messages)} None of those in {self.path} is whole; delete the run and repeat it."
+                    f"{' '.join(messages)} All checkpoints in {self.path} are damaged; delete the run and repeat it."
                 )
         if mark is None and self.log.path.exists() and self.log.path.stat().st_size:
-            messages.append(f"{self.path} has no checkpoint; training starts again from the first step.")
+            messages.append(f"{self.path} has no checkpoint; training restarts from the first step.")
         try:
             self.log.cut(mark)
         except DamagedError as error:
@@ -293,11 +298,11 @@ class RunFolder:
         step: int,
         model: Trained,
         state: Mapping[str, Tensor],
-        words: Mapping[str, object],
+        metadata: Mapping[str, object],
         keep_all: bool,
     ) -> None:
-        """Write a checkpoint; the log is on disk before the checkpoint that counts on it."""
-        self.checkpoints.write(step, model, state, words, self.log.flush())
+        """Write a checkpoint after flushing the log, whose length the checkpoint stores."""
+        self.checkpoints.write(step, model, state, metadata, self.log.flush())
         self.checkpoints.prune(keep=None if keep_all else 2)
 
     def save_model(
@@ -307,8 +312,8 @@ class RunFolder:
 
         :param model: the model.
         :param step: number of steps that it was trained for.
-        :param n_steps: (default: ``step``) number of steps asked for; larger if training stopped early.
-        :param stopped_at: (default None: it did not) step at which training stopped early, after ``step``.
+        :param n_steps: (default: ``step``) requested number of steps; larger if training stopped early.
+        :param stopped_at: (default None) step at which training stopped early, after ``step``; None if it did not.
         """
         stopped = {} if n_steps in (None, step) else {STOPPED: n_steps}
         stopped |= {} if stopped_at is None else {STOPPED_AT: stopped_at}
@@ -318,10 +323,10 @@ class RunFolder:
         if self.guard is not None:
             self.guard()
 
-    # What a study keeps with a run.
+    # Records of studies.
 
     def failure(self) -> dict[str, Any] | None:
-        """Why the run failed, and how; None if it did not."""
+        """Return the record of a failure: its kind and message; None if the run did not fail."""
         file = self.path / FAILURE
         return read_document(file, "failure").content if file.exists() else None
 
@@ -330,18 +335,18 @@ class RunFolder:
         """Step at which training was aborted because the loss was not finite; None otherwise."""
         try:
             failure = self.failure() or {}
-        except PolariscopeError:  # a damaged record is named by ``polariscope check``
+        except PolariscopeError:  # ``polariscope check`` reports a damaged record
             return None
         if failure.get("kind") != "diverged":
             return None
-        # Version 0.2.0 did not record the step: then it is the one after the last checkpoint.
+        # Version 0.2.0 did not record the step, so the one after the last checkpoint is used.
         return failure.get("step") or max(self.checkpoints.steps, default=0) + 1
 
     def keep_failure(self, kind: str, message: str, step: int | None = None) -> None:
         """Record that the run failed; training it again removes the record.
 
-        :param kind: in a word: "diverged", "timeout", "error".
-        :param message: what happened, and what to do.
+        :param kind: kind of failure: "diverged", "timeout", "error".
+        :param message: the reason and a remedy.
         :param step: (default None) step at which training diverged.
         """
         content: dict[str, object] = {"kind": kind, "message": message}
@@ -349,14 +354,14 @@ class RunFolder:
         write_document(self.path / FAILURE, "failure", content, guard=self.guard)
 
     def forget_failure(self) -> None:
-        """Let a failed run be tried again."""
+        """Delete the record of a failure, so the run can be tried again."""
         self._check()
         (self.path / FAILURE).unlink(missing_ok=True)
 
     def seconds(self) -> dict[str, float]:
-        """How long each part of the work took, summed over all processes; empty where nobody counted.
+        """Return the time of each part of the work, summed over all processes; empty if it was not recorded.
 
-        Times are in no hash, so a file that cannot be read counts as none.
+        Times are not part of any hash, so an unreadable file counts as empty.
         """
         try:
             return read_document(self.path / TIMING, "timing").content
@@ -364,15 +369,15 @@ class RunFolder:
             return {}
 
     def keep_seconds(self, seconds: Mapping[str, float]) -> None:
-        """Remember how long each part of the work took in all.
+        """Store the total time of each part of the work.
 
-        :param seconds: by part: "train", "diagnose" …
+        :param seconds: seconds by part: "train", "diagnose" …
         """
         content = {part: round(number, 3) for part, number in seconds.items()}
         write_document(self.path / TIMING, "timing", content, guard=self.guard)
 
 
 def read_log(run: str | Path) -> list[dict[str, Any]]:
-    """The lines of a run's log, checked; none before the run was begun."""
+    """Read the lines of a run's log and check them; empty before the run was begun."""
     folder = RunFolder(run)
     return folder.read_log() if folder.is_begun else []

@@ -1,4 +1,4 @@
-"""Is everything in a folder whole? Every hash is verified, and what is damaged is named with what can be done."""
+"""Verification of all files in a folder: every hash is checked, and damaged files are listed with a remedy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from polariscope.storage.search_folder import SearchFolder
 
 State = Literal["whole", "damaged", "set aside", "leftover", "unknown"]
 REPEAT = "cannot be recomputed: repeat the run in another folder"
-RESUME = "run the same train command again: it is made from the last whole checkpoint"
+RESUME = "run the same train command again: it is restored from the last undamaged checkpoint"
 COMMANDS = {
     "regime": "diagnose",
     "decomposition": "diagnose --decompose",
@@ -36,26 +36,28 @@ COMMANDS = {
 
 
 ANSWERS = ((layout.SIZE, "size"), (layout.SIZES, "sizes"), (layout.CURVE, "curve"))
-"""Files in the folder of a search that hold its results, and what kind of document each is."""
+"""Result files of a search, and the kind of each document."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What is to be said of one file."""
+    """Result of the verification of one file."""
 
     path: Path
     state: State
     what: str = ""
-    """What is wrong with it."""
+    """Description of the problem."""
     remedy: str = ""
-    """What can be done about it."""
+    """Recommended action."""
 
 
 def inspect_folder(path: str | Path) -> list[Finding]:
-    """Verify everything in the folder of a run or of a sizing search."""
+    """Verify all files in the folder of a run or of a sizing search."""
     path = Path(path)
     if layout.is_run(path):
-        with contextlib.suppress(DamagedError):  # of another format nothing below can be judged
+        with contextlib.suppress(
+            DamagedError
+        ):  # a FormatError is raised here, because nothing below can be verified in another format
             _ = RunFolder(path).settings
         return list(_run(RunFolder(path)))
     if layout.is_search(path):
@@ -64,14 +66,14 @@ def inspect_folder(path: str | Path) -> list[Finding]:
                 with contextlib.suppress(DamagedError):
                     documents.read_document(path / file, kind)
         return list(_search(SearchFolder(path)))
-    raise InputError(problem=f"{path} is neither a run nor a sizing search", remedy="give the folder of one")
+    raise InputError(problem=f"{path} is neither a run nor a sizing search", remedy="pass the folder of one")
 
 
 def _run(run: RunFolder) -> Iterator[Finding]:
     seen = {
         layout.LOCK,
         layout.ARTEFACT_LOCK,
-        layout.ASKED,
+        layout.LAST_USED,
         layout.SETTINGS,
         layout.LOG,
         layout.MODEL,
@@ -95,29 +97,27 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         seen.add(layout.FAILURE)
         yield _verify(run.path / layout.FAILURE, lambda _: run.failure(), "delete it")
     for step in run.checkpoints.steps:
-        remedy = "delete it: it is passed over; other checkpoints stand for themselves"
+        remedy = "delete it: it is ignored, and other checkpoints do not depend on it"
         yield _verify(run.checkpoints.path(step), functools.partial(_checkpoint, run, step), remedy)
     for entry in sorted(run.path.iterdir()):
         if match := FILE_NAME.fullmatch(entry.name):
             command = COMMANDS.get(match[1])
-            again = f"delete it, then polariscope {command} {run.path} with the same settings makes it again"
-            remedy = again if command else "delete it: it is computed again when it is needed"
+            again = f"delete it, then run polariscope {command} {run.path} with the same settings to compute it again"
+            remedy = again if command else "delete it: it is computed again when required"
             if match[1] == "size":
-                remedy = "delete it; training with the size of the search keeps its answer again"
+                remedy = "delete it; training with the size of the search stores its answer again"
             yield _verify(entry, verify, remedy)
         elif JOURNAL_NAME.fullmatch(entry.name):
-            remedy = f"delete it, then polariscope course {run.path} with the same settings measures it again"
+            remedy = f"delete it, then run polariscope course {run.path} with the same settings to compute it again"
             yield _verify(entry, verify_journal, remedy)
         elif entry.name.endswith(layout.ASIDE):
-            yield Finding(
-                entry, "set aside", "it was damaged, and made again under its own name", "delete it"
-            )
+            yield Finding(entry, "set aside", "it was damaged and has been computed again", "delete it")
         elif entry.name.endswith(files.PART):
             yield _leftover(entry)
         elif entry.name.startswith((layout.LEASE, layout.CLAIM, layout.CLOCK, layout.ASIDE)):
             continue
         elif entry.name not in seen and not re.fullmatch(r"report-step-\d+\.html", entry.name):
-            yield Finding(entry, "unknown", "it is not a file of polariscope")
+            yield Finding(entry, "unknown", "it was not written by polariscope")
     if run.checkpoints.folder.is_dir():
         for entry in sorted(run.checkpoints.folder.rglob(f".*{files.PART}")):
             yield _leftover(entry)
@@ -129,7 +129,7 @@ def _checkpoint(run: RunFolder, step: int, path: Path) -> object:
 
 
 def _search(search: SearchFolder) -> Iterator[Finding]:
-    again = "size again with the same command: models that were trained are not trained again"
+    again = "run the same size command again: trained models are reused"
     for name, kind in ANSWERS:
         if (search.path / name).exists():
             yield _verify(search.path / name, functools.partial(documents.read_document, kind=kind), again)
@@ -137,11 +137,11 @@ def _search(search: SearchFolder) -> Iterator[Finding]:
         yield _verify(
             seed.path / layout.RECIPE,
             functools.partial(documents.read_document, kind="recipe"),
-            "cannot be recomputed: size again in another folder",
+            "cannot be recomputed: run the search in another folder",
         )
         for memo in sorted(seed.path.glob("*.json")):
             if memo.name != layout.RECIPE:
-                remedy = "delete it, and size again: the values are measured again"
+                remedy = "delete it and run the search again: the values are computed again"
                 kind = "points" if memo.name == layout.POINTS else "memo"
                 yield _verify(memo, functools.partial(documents.read_document, kind=kind), remedy)
         for model in seed.models():
@@ -158,7 +158,7 @@ def _leftover(path: Path) -> Finding:
     return Finding(
         path,
         "leftover",
-        "a process that wrote it was killed, or is writing now",
+        "the process that wrote it was killed, or is still writing",
         "the next command removes it",
     )
 

@@ -1,8 +1,8 @@
-"""A journal: what was measured of many checkpoints, one line for each, written as it is measured.
+"""Journal: results of many checkpoints, one line each, written as they are computed.
 
-An artefact (:mod:`polariscope.storage.artefacts`) is written whole. What takes hours and is made of hundreds of parts
-is stored in a journal on the way: a line is appended when a part is done, so a killed process loses the part it was at
-and nothing else. Lines are chained by hashes, as those of the log are.
+An artefact (:mod:`polariscope.storage.artefacts`) is written at once. Computations that take hours and have hundreds of
+parts are stored in a journal: a line is appended when a part is complete, so a killed process loses only its current
+part. Lines are chained by hashes, like those of the log.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ FILE_NAME = re.compile(rf"([a-z]+(?:-[a-z]+)*)-([0-9a-f]{{12}}){re.escape(layout
 
 
 class Journal:
-    """The contents that were stored under a key, each with a name of its own.
+    """Contents that are stored under a key, each with its own name.
 
-    :param artefacts: those of the run's folder, whose lock it shares.
-    :param key: what the contents depend on beside their names. The first line of the file says it.
+    :param artefacts: cached results of the run, whose lock the journal shares.
+    :param key: inputs and settings of the contents, stored in the first line of the file.
     """
 
     def __init__(self, artefacts: Artefacts, key: Key) -> None:
@@ -37,10 +37,10 @@ class Journal:
         self._log = Log(self.path, key.digest, artefacts.guard)
         self._names: set[str] = set()
         self._seen: int | None = None
-        """Bytes of the whole lines whose names these are; None before the file was read."""
+        """Bytes of the complete lines with these names; None before the file was read."""
 
     def read(self) -> dict[str, Any]:
-        """What was stored, by name. A file that does not match its hashes is set aside, and all of it is made again."""
+        """Return the contents by name. A damaged file is set aside, and all of it is computed again."""
         self._log = Log(self.path, self.key.digest, self.artefacts.guard)
         try:
             lines = self._log.read()
@@ -52,19 +52,20 @@ class Journal:
         return contents
 
     def keep(self, name: str, content: Recordable) -> None:
-        """Append a content; a name that is there already keeps what it has.
+        """Append a content, unless its name exists already.
 
-        :param name: what it is of: the digest of a model.
+        :param name: name of the content: the digest of a model.
         :param content: a record or a JSON value.
         """
         with self.artefacts.writing():
-            if self._size != self._seen:  # another process wrote; else no line is read again for each new one
+            # The file is read again only if another process wrote to it.
+            if self._size != self._seen:
                 self.read()
             if name in self._names:
                 return
             log = self._log
             if self._size > log.end.n_bytes:
-                log.cut(log.end)  # the beginning of a line, which a killed process left
+                log.cut(log.end)  # removes an incomplete line that a killed process left
             if log.end.n_lines == 0:
                 log.append({"key": self.key.to_dict()})
             log.append({"name": name, "content": to_plain(content)})
@@ -77,15 +78,15 @@ class Journal:
 
 
 def verify_journal(path: Path) -> None:
-    """Check the hashes of a journal's lines; a damaged one is refused.
+    """Check the hashes of a journal's lines; raise an error if it is damaged.
 
     :param path: the file.
     """
     first, is_whole, _ = path.read_bytes().partition(b"\n")
     if not is_whole:
-        return  # killed while the first line was written: there is nothing in it
+        return  # the process was killed while it wrote the first line, so the journal is empty
     try:
         key = Key.from_dict(json.loads(first)["key"])
     except (KeyError, TypeError, ValueError, PolariscopeError):
-        raise DamagedError(f"{path} is damaged: it does not say what it is about.") from None
+        raise DamagedError(f"{path} is damaged: its key is missing.") from None
     Log(path, key.digest).read()

@@ -1,11 +1,12 @@
-"""Who may write into a folder: a lock that dies with its owner, and a lease for hosts that share a disk.
+"""The right to write to a folder: a lock that ends with its owner, and a lease for hosts that share a disk.
 
-Every start takes the next *fencing number*: it makes the file of that number, which only one process can. The owner
-holds the folder's lock as long as it lives, and touches its file as a sign of life. Another process may start
+Every claim takes the next *fencing number* by creating the file of that number, which only one process can do. The
+owner holds the folder's lock while it runs, and touches its file regularly (a heartbeat). Another process can claim the
+folder
 
-* at once when the owner gave the folder back, or the lock is free and the owner was on this host: it is dead;
-* after the lease's time without a sign of life otherwise: locks need not reach other hosts, and a paused owner holds
-  its lock for ever.
+* at once if the owner released it, or if the lock is free and the owner was on this host, so it has ended;
+* otherwise after the lease time without a heartbeat, because locks might not be visible on other hosts, and a paused
+  owner would hold its lock forever.
 
 The highest number owns the folder. :meth:`Lease.check`, called before every write, raises for all others.
 """
@@ -34,13 +35,13 @@ from polariscope.core.records import from_plain, to_plain
 from polariscope.storage import documents
 
 SECONDS = 60.0
-"""Without a sign of life for so long an owner may lose its lease."""
+"""Seconds without a heartbeat after which an owner can lose its lease."""
 
 
 class LostLeaseError(Exception):
-    """Another process owns the folder now; this one must not write any more.
+    """Error raised if another process owns the folder now; this one must not write any more.
 
-    It is no :class:`PolariscopeError`: nobody may take it for a result that could not be stored.
+    It is not a :class:`PolariscopeError`, so it is not mistaken for a result that could not be stored.
     """
 
 
@@ -50,31 +51,31 @@ class Owner:
 
     host: str
     boot: str
-    """Which start of that host; the locks of before a restart count for nothing."""
+    """Identifier of the host's boot; locks from before a reboot are void."""
     process: int
     token: str
-    """Different for every claim."""
+    """Unique identifier of the claim."""
     seconds: float
-    """How long it may be without a sign of life."""
+    """Lease time: maximum time between heartbeats."""
     released: bool = False
-    """Whether it gave the folder back."""
+    """If True, the owner released the folder."""
 
     @classmethod
     def here(cls, seconds: float) -> Owner:
-        """This process."""
+        """Return this process as an owner."""
         return cls(platform.node(), _boot(), os.getpid(), uuid.uuid4().hex, seconds)
 
 
 class Lease:
-    """The right to write into a folder, until it is released or lost.
+    """The right to write to a folder, until it is released or lost.
 
-    :meth:`take` makes one; as a context manager it gives signs of life and is released in the end.
+    :meth:`take` claims a folder; as a context manager the lease sends heartbeats and is released at the end.
     """
 
     def __init__(self, folder: Path, number: int, owner: Owner, lock: filelock.BaseFileLock) -> None:
         self.folder = folder
         self.number = number
-        """Its fencing number."""
+        """Fencing number."""
         self.owner = owner
         self._lock = lock
         self._stop = threading.Event()
@@ -82,15 +83,15 @@ class Lease:
 
     @classmethod
     def take(cls, folder: str | Path, seconds: float = SECONDS) -> Lease | None:
-        """Claim a folder; None when another process has it.
+        """Claim a folder; return None if another process has it.
 
-        :param folder: made if it is not there.
-        :param seconds: (default 60) time without a sign of life after which the lease may be lost.
+        :param folder: the folder; it is created if it does not exist.
+        :param seconds: (default 60) time without a heartbeat after which the lease can be lost.
         """
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            # Read before the lock is tried: if another process claims the folder meanwhile, the number after this one
+            # This is read before the lock is tried: if another process claims the folder in between, the next number
             # is taken, and the claim below fails.
             before = newest(folder)
             lock = _try_lock(folder / layout.LOCK)
@@ -102,10 +103,10 @@ class Lease:
             number = 1 + (0 if before is None else _number(before))
             owner = Owner.here(seconds)
             try:
-                made = _make(folder, number, owner)
-            except FileNotFoundError:  # whoever got the number removed our draft
-                made = False
-            if not made:
+                is_claimed = _make(folder, number, owner)
+            except FileNotFoundError:  # the process that got the number removed this draft
+                is_claimed = False
+            if not is_claimed:
                 if lock is not None:
                     lock.release()
                 return None
@@ -114,8 +115,8 @@ class Lease:
                 raise
             raise files.WriteError.of(folder, error) from error
         if lock is None:
-            # A paused owner holds the lock of this file for ever. A new file has a new lock; the owner will notice that
-            # it lost its lease before its next write.
+            # A paused owner would hold the lock of this file forever. A new file has a new lock; the owner detects the
+            # loss of its lease before its next write.
             for name in (layout.LOCK, layout.ARTEFACT_LOCK):
                 (folder / name).unlink(missing_ok=True)
             lock = _try_lock(folder / layout.LOCK)
@@ -128,29 +129,29 @@ class Lease:
 
     @property
     def file(self) -> Path:
-        """The file of its number."""
+        """File of the lease."""
         return _file(self.folder, self.number)
 
     def check(self) -> None:
         """Raise :class:`LostLeaseError` unless this lease is the newest."""
         last = newest(self.folder)
         if last is None or _number(last) != self.number:
-            raise LostLeaseError(f"{self.folder} was taken over by another process; nothing more is written.")
+            raise LostLeaseError(f"{self.folder} was taken over by another process; this one stops writing.")
 
     def touch(self) -> None:
-        """Give a sign of life."""
+        """Send a heartbeat."""
         with contextlib.suppress(FileNotFoundError):
             os.utime(self.file)
 
     def release(self) -> None:
-        """Give the folder back."""
+        """Release the folder."""
         with contextlib.suppress(LostLeaseError, OSError, PolariscopeError):
             owner = dataclasses.replace(self.owner, released=True)
             documents.write_document(self.file, "lease", to_plain(owner), guard=self.check)
         self._lock.release()
 
     def __enter__(self) -> Lease:
-        self._alive = threading.Thread(target=self._give_signs, daemon=True)
+        self._alive = threading.Thread(target=self._send_heartbeats, daemon=True)
         self._alive.start()
         return self
 
@@ -162,16 +163,16 @@ class Lease:
             self._alive.join()
         self.release()
 
-    def _give_signs(self) -> None:
-        # Several signs within the time of the lease, so one that is late on a slow disk costs nothing.
+    def _send_heartbeats(self) -> None:
+        # Several heartbeats within the lease time, so one that a slow disk delays does not matter.
         while not self._stop.wait(self.owner.seconds / 6):
             self.touch()
 
 
 def is_taken(folder: str | Path) -> bool:
-    """Whether a process has a folder now, as far as its lock and its lease tell.
+    """Return True if a process has a folder now, according to its lock and its lease.
 
-    :param folder: that of a run.
+    :param folder: a run folder.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -186,31 +187,31 @@ def is_taken(folder: str | Path) -> bool:
 
 
 def leases(folder: Path) -> Iterator[Path]:
-    """The files of leases, in no order."""
+    """Return the files of leases, in no particular order."""
     return (
         path for path in folder.glob(f"{layout.LEASE}*") if re.fullmatch(rf"{layout.LEASE}\d{{6}}", path.name)
     )
 
 
 def newest(folder: Path) -> Path | None:
-    """The lease with the highest number; None without any."""
+    """Return the lease with the highest number; None if there is no lease."""
     return max(leases(folder), key=_number, default=None)
 
 
 def is_expired(lease: Path) -> bool:
-    """Whether its owner gave no sign of life for longer than it said, by the clock of the disk."""
+    """Return True if the owner sent no heartbeat for longer than its lease time, by the clock of the disk."""
     owner = _owner(lease)
     try:
         silent = _disk_time(lease.parent) - lease.stat().st_mtime
-    except FileNotFoundError:  # somebody is faster
+    except FileNotFoundError:  # another process has removed it
         return False
     return silent > (SECONDS if owner is None else owner.seconds)
 
 
 def _is_paused(lease: Path) -> bool:
-    """Whether the owner of this lease has the folder's lock and gave no sign of life for too long.
+    """Return True if the owner of this lease has the folder's lock and its lease has expired.
 
-    Where it gave the folder back or is dead, somebody without a lease has the lock: a training by hand.
+    If the owner released the folder or has ended, a process without a lease has the lock: a training outside a study.
     """
     owner = _owner(lease)
     if owner is None or owner.released or not is_expired(lease):
@@ -227,17 +228,17 @@ def _is_paused(lease: Path) -> bool:
 
 
 def _may_follow(lease: Path) -> bool:
-    """Whether another process may start after this lease, whose lock is free here."""
+    """Return True if another process can claim the folder after this lease, whose lock is free on this host."""
     owner = _owner(lease)
     if owner is not None and owner.released:
         return True
     if owner is not None and (owner.host, owner.boot) == (platform.node(), _boot()):
-        return True  # it would have the lock if it lived
+        return True  # it would hold the lock if it were running
     return is_expired(lease)
 
 
 def _owner(lease: Path) -> Owner | None:
-    """Who made a lease; None if that cannot be read."""
+    """Return the owner of a lease; None if the file cannot be read."""
     try:
         return from_plain(Owner, documents.read_document(lease, "lease").content)
     except (PolariscopeError, OSError):
@@ -245,20 +246,19 @@ def _owner(lease: Path) -> Owner | None:
 
 
 def _make(folder: Path, number: int, owner: Owner) -> bool:
-    """Make the file of a number; whether this process was the one that did."""
+    """Create the file of a number; return True if this process created it."""
     draft = folder / f"{layout.CLAIM}{owner.token}"
     try:
         documents.write_document(draft, "lease", to_plain(owner))
-        # A link fails if its name exists, on network disks too: only one process gets the number, with its content.
+        # Creating a link fails if the name exists, also on network disks, so only one process gets the number.
         os.link(draft, _file(folder, number))
     except FileExistsError:
         return False
     finally:
         draft.unlink(missing_ok=True)
-    for left in folder.glob(
-        f"{layout.CLAIM}*"
-    ):  # by claimants that were killed; one that is not loses its claim
-        left.unlink(missing_ok=True)
+    # Drafts of killed processes; a running process whose draft is removed loses its claim.
+    for draft in folder.glob(f"{layout.CLAIM}*"):
+        draft.unlink(missing_ok=True)
     files.fsync_folder(folder)
     return True
 
@@ -281,7 +281,7 @@ def _try_lock(path: Path) -> filelock.BaseFileLock | None:
 
 
 def _disk_time(folder: Path) -> float:
-    """Now, by the clock that the files of a folder have their times from."""
+    """Return the time by the clock of the disk, which sets the times of files."""
     clock = folder / layout.CLOCK
     try:
         clock.touch()
@@ -292,7 +292,7 @@ def _disk_time(folder: Path) -> float:
 
 @functools.cache
 def _boot() -> str:
-    """What tells one start of this machine from the next."""
+    """Return an identifier of the present boot of this machine."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,7 +1,7 @@
 """The log of a run: one line per logging step, each chained to the one before by a hash.
 
-A line that was changed, taken out or put in breaks the chain. Lines cut off at the end leave a chain that holds, so
-checkpoints and the model keep a *mark*: how long the log was when they were saved, and its hash there.
+A line that was changed, removed or inserted breaks the chain. Removing lines at the end does not break it, so
+checkpoints and the model store a *mark*: the length of the log when they were saved, and its hash.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from polariscope.core.text import plural
 from polariscope.storage.documents import DamagedError
 
 CHAIN = ', "chain": "'
-"""What separates a line's record from its hash, which comes last."""
+"""Separator between a line's record and its hash, which comes last."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Mark(AbstractStoredRecord):
-    """A position in a log: everything before it is vouched for."""
+    """A position in a log, with the hash of everything before it."""
 
     n_bytes: int
     n_lines: int
@@ -34,10 +34,11 @@ class Mark(AbstractStoredRecord):
 
 
 class Log:
-    """A log file, appended to by one process and read by any. ``origin`` is the hash that the chain starts from.
+    """A log file, written by one process and read by any. ``origin`` is the hash that the chain starts from.
 
-    A writer opens the file, then asks its ``guard``, then writes. Who takes a run over cuts the log, which makes a new
-    file of it: one that was stopped between the question and the answer writes into the old one, which nobody reads.
+    A writer opens the file, then calls its ``guard``, then writes. A process that takes over a run cuts the log, which
+    creates a new file. A former writer that was paused between guard and write therefore writes to the old file, which
+    is never read.
     """
 
     def __init__(self, path: Path, origin: str, guard: files.Guard | None = None) -> None:
@@ -66,13 +67,13 @@ class Log:
         return self._end
 
     def flush(self) -> Mark:
-        """Make sure that all lines are on disk; the mark after them."""
+        """Flush all lines to disk and return the mark after them."""
         with self.path.open("ab") as file:
             os.fsync(file.fileno())
         return self.end
 
     def cut(self, mark: Mark | None) -> None:
-        """Drop what was logged after ``mark`` (None: all of it): those steps are going to be repeated."""
+        """Delete the lines after ``mark`` (None: all lines), because those steps are going to be repeated."""
         mark = mark or self.start
         if mark.n_lines:
             self._check(mark, [earlier for earlier, _ in self._walk(to_lines=mark.n_lines)])
@@ -82,9 +83,9 @@ class Log:
         self._end = mark
 
     def read(self, mark: Mark | None = None) -> list[dict[str, Any]]:
-        """All lines; a line that is just being written is left out.
+        """Read all lines, without a line that is being written.
 
-        A line that was changed, and a log that does not reach the ``mark`` of a model or checkpoint, are refused.
+        A changed line raises an error, as does a log that ends before the ``mark`` of a model or checkpoint.
         """
         lines = list(self._walk())
         if mark is not None and mark.n_lines:
@@ -104,18 +105,18 @@ class Log:
             )
 
     def _walk(self, to_lines: int | None = None) -> Iterator[tuple[Mark, dict[str, Any]]]:
-        """Each line with the mark after it, checked against the chain."""
+        """Yield each line with the mark after it, checked against the chain."""
         if not self.path.exists():
             return
         mark = self.start
-        # What follows the last line break is a line that a process was writing, or is.
+        # Bytes after the last line break are a line that is being written, or that a killed process left incomplete.
         for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], start=1):
             body, separator, tail = line.decode("utf-8", errors="replace").rpartition(CHAIN)
             text = f"{body}}}"
             chain = chained(mark.chain, text)
             if not separator or tail != f'{chain}"}}':
                 raise DamagedError(
-                    f"{self.path} is damaged: line {number} does not match its hash or does not follow the one before."
+                    f"{self.path} is damaged: line {number} does not match its hash or the previous line."
                 )
             mark = Mark(mark.n_bytes + len(line) + 1, number, chain)
             yield mark, json.loads(text)
@@ -124,7 +125,7 @@ class Log:
 
 
 def chained(chain: str, body: str) -> str:
-    """The hash after one more line.
+    """Return the hash of the chain after one more line.
 
     >>> chained("", "{}") == chained("", "{}"), chained("", "{}") == chained("0", "{}")
     (True, False)

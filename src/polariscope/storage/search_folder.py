@@ -1,4 +1,4 @@
-"""The folder of a sizing search: what was searched with, a run for each model, and the answer."""
+"""Folder of a sizing search: the recipe of the models, a run for each model, and the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polariscope.storage.folder import RunFolder
 
 
 class SearchFolder:
-    """A folder with the answer of one method, or with a folder for each of several methods."""
+    """Folder with the answer of one method, or with a subfolder for each of several methods."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -29,27 +29,27 @@ class SearchFolder:
 
     @property
     def has_answer(self) -> bool:
-        """Whether a method has answered here."""
+        """True if the folder contains the answer of a method."""
         return (self.path / layout.SIZE).is_file()
 
     @property
     def has_curve(self) -> bool:
-        """Whether curves over the number of latents were made here."""
+        """True if the folder contains curves over the number of latents."""
         return (self.path / layout.CURVE).is_file()
 
     @property
     def methods(self) -> list[Path]:
-        """Of a comparison, the folders of the methods that have answered."""
+        """Folders of the methods of a comparison that have an answer."""
         if not (self.path / layout.SIZES).is_file():
             return []
         return [file.parent for file in sorted(self.path.glob(f"*/{layout.SIZE}"))]
 
     def write_answer(self, size: Recordable, settings: Recordable) -> None:
-        """Keep an answer beside its settings."""
+        """Write an answer and its settings."""
         documents.write_document(self.path / layout.SIZE, "size", size, {"settings": to_plain(settings)})
 
     def read_answer(self) -> tuple[Any, dict[str, Any]]:
-        """The answer and its settings, checked."""
+        """Read the answer and its settings, and check them."""
         if not self.has_answer:
             raise InputError(
                 problem=f"{self.path} has no {layout.SIZE}",
@@ -59,19 +59,19 @@ class SearchFolder:
         return document.content, document.about["settings"]
 
     def write_answers(self, sizes: Sequence[object]) -> None:
-        """Keep the answers of several methods."""
+        """Write the answers of several methods."""
         documents.write_document(self.path / layout.SIZES, "sizes", list(sizes))
 
     def read_answers(self) -> list[Any]:
-        """The answers of several methods, checked."""
+        """Read the answers of several methods and check them."""
         return documents.read_document(self.path / layout.SIZES, "sizes").content
 
     def write_curve(self, curve: Recordable, settings: Recordable) -> None:
-        """Keep curves over the number of latents beside their settings."""
+        """Write curves over the number of latents and their settings."""
         documents.write_document(self.path / layout.CURVE, "curve", curve, {"settings": to_plain(settings)})
 
     def read_curve(self) -> tuple[Any, dict[str, Any]]:
-        """The curves and their settings, checked."""
+        """Read the curves and their settings, and check them."""
         if not self.has_curve:
             raise InputError(
                 problem=f"{self.path} has no {layout.CURVE}",
@@ -81,23 +81,23 @@ class SearchFolder:
         return document.content, document.about["settings"]
 
     def table(self, ending: str) -> Path:
-        """Where a table of many searches is written.
+        """Return the path of a table of many searches.
 
-        :param ending: of the file's name: md, tex or csv.
+        :param ending: suffix of the file: md, tex or csv.
         """
         return self.path / f"{layout.SIZE_TABLE}.{ending}"
 
     def seeds(self) -> list[SeedFolder]:
-        """The folders of the seeds that were begun."""
+        """Return the folders of the seeds that were begun."""
         return [SeedFolder(file.parent) for file in sorted(self.path.glob(f"seed-*/{layout.RECIPE}"))]
 
     def seed(self, number: int) -> SeedFolder:
-        """The folder of one seed's models."""
+        """Return the folder of one seed's models."""
         return SeedFolder(self.path / f"seed-{number}")
 
 
 class SeedFolder:
-    """The models that were trained with one seed, each a run."""
+    """Folder of the models that were trained with one seed, each a run."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -105,10 +105,11 @@ class SeedFolder:
     def check_recipe(
         self, recipe: dict[str, object], is_same: Callable[[Mapping[str, Any]], bool] | None = None
     ) -> None:
-        """Refuse a folder whose models are of other data or another recipe: their curves would be read as ours.
+        """Check that the models in the folder have the same data and recipe, because they are going to be reused.
 
         :param recipe: data and settings of the models.
-        :param is_same: (default None: never) tells whether a recipe that is written differently is the same one.
+        :param is_same: (default None: never) function that returns True if a stored recipe with a different text is
+            equivalent.
         """
         file = self.path / layout.RECIPE
         recipe = to_plain(recipe)
@@ -118,45 +119,45 @@ class SeedFolder:
         stored = documents.read_document(file, "recipe").content
         if stored != recipe and (is_same is None or not is_same(stored)):
             raise InputError(
-                problem=f"{self.path} holds models of other data or other settings",
-                remedy="choose another folder, or give the same to go on with it",
+                problem=f"{self.path} contains models of other data or other settings",
+                remedy="choose another folder, or use the same data and settings to resume the search",
             )
 
     def model(self, name: str) -> RunFolder:
-        """The run of one model."""
+        """Return the run of one model."""
         return RunFolder(self.path / name)
 
     def models(self) -> list[RunFolder]:
-        """The runs that were begun, by name."""
+        """Return the runs that were begun, sorted by name."""
         return [RunFolder(file.parent) for file in sorted(self.path.glob(f"n-*/{layout.SETTINGS}"))]
 
     def has_any(self, beginning: str) -> bool:
-        """Whether a run was begun whose name begins so.
+        """Return True if a run was begun whose name has this prefix.
 
-        :param beginning: of the name of its folder.
+        :param beginning: prefix of the name of its folder.
         """
         return any(self.path.glob(f"{beginning}*/{layout.SETTINGS}"))
 
     def points(self) -> dict[str, Any]:
-        """What was measured of models for curves, by what it was measured of."""
+        """Return the stored measurements of models of curves, by key."""
         file = self.path / layout.POINTS
         return documents.read_document(file, "points").content if file.exists() else {}
 
     def keep_point(self, key: str, point: Recordable) -> None:
-        """Keep what was measured of a model.
+        """Store the measurements of a model.
 
-        :param key: what it was measured of.
-        :param point: as JSON has it.
+        :param key: description of the model and its measurement.
+        :param point: measurements as JSON values.
         """
         documents.write_document(self.path / layout.POINTS, "points", {**self.points(), key: point})
 
     def memo(self, statistic: str) -> Path:
-        """Where measured values of a statistic are stored."""
+        """Return the path of the measured values of a statistic."""
         return self.path / f"{statistic}.json"
 
 
 def copy_run(source: RunFolder, target: Path) -> None:
-    """Begin a new run with the model, log and checkpoints of another; what was measured of it is not copied."""
+    """Copy the model, log and checkpoints of a run to a new one, without its cached results."""
     measured = {artefact.path.name for artefact in source.artefacts}
     with files.atomic_folder(target) as part:
         for entry in source.path.iterdir():

@@ -66,8 +66,8 @@ class TrainState:
             for part, optimiser in self.optimisers.items():
                 _restore_optimiser(optimiser, _under(f"optimiser/{part}/", tensors))
             self.noise.set_state(tensors["noise"])
-            self.totals = dict(checkpoint.words["totals"])
-            self.patience.restore(_under("best/", tensors), checkpoint.words)
+            self.totals = dict(checkpoint.metadata["totals"])
+            self.patience.restore(_under("best/", tensors), checkpoint.metadata)
         except (RuntimeError, KeyError, ValueError, IndexError) as error:
             raise PolariscopeError(
                 f"the checkpoint of step {checkpoint.step} does not fit this model: {error}"

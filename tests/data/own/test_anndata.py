@@ -111,7 +111,7 @@ def test_what_the_file_does_not_have_is_refused(tmp_path):
 def test_without_h5py_the_message_says_what_to_install(tmp_path, monkeypatch):
     path = write(tmp_path / "cells.h5ad")
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(InputError, match=r"needs h5py.*pip install 'polariscope\[hdf5\]'"):
+    with pytest.raises(InputError, match=r"requires h5py.*pip install 'polariscope\[hdf5\]'"):
         AnndataDataset(path)
 
 

@@ -255,7 +255,7 @@ def test_unreadable_files_are_refused_and_never_unpickled(tmp_path):
     (tmp_path / "text.npz").write_text("hello")
     refused("text.npz", "must be an npz file of plain arrays")
     np.savez(tmp_path / "objects.npz", X=np.array([{"a": 1}], dtype=object))
-    refused("objects.npz", "must be an npz file of plain arrays; .*no object arrays")
+    refused("objects.npz", "must be an npz file of plain arrays; .*without object arrays")
     np.savez(tmp_path / "two.npz", a=np.eye(2), b=np.eye(2))
     refused("two.npz", "must name its observations X .* got a, b")
     np.savez(tmp_path / "both.npz", X=np.eye(2), images=np.eye(2))

@@ -164,9 +164,9 @@ def test_files_that_are_no_tables_are_refused(write, tmp_path):
 def test_a_gzipped_table_that_grows_beyond_its_limit_is_refused(write):
     path = write("a\n" + "1\n" * 10_000, "bomb.csv.gz")
     assert len(TableDataset(path)) == 10_000
-    with pytest.raises(InputError, match="allow more with max_unpacked"):
+    with pytest.raises(InputError, match="raise the limit with max_unpacked"):
         TableDataset(path, max_unpacked=1e-6)
-    with pytest.raises(InputError, match="allow more with max_unpacked"):
+    with pytest.raises(InputError, match="raise the limit with max_unpacked"):
         TableDataset(path, max_unpacked=5e-5)  # 20 kB of text, and 80 kB of numbers
 
 
@@ -175,7 +175,7 @@ def test_a_parquet_file_that_grows_beyond_its_limit_is_refused(tmp_path):
     path = tmp_path / "bomb.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"a": np.zeros(10**6), "b": np.zeros(10**6)}), path)
     assert path.stat().st_size < 50_000
-    with pytest.raises(InputError, match=r"would unpack to 0\.0 GB.*allow more with max_unpacked"):
+    with pytest.raises(InputError, match=r"would unpack to 0\.0 GB.*raise the limit with max_unpacked"):
         TableDataset(str(path), max_unpacked=0.015)
     assert len(TableDataset(str(path), max_unpacked=0.017)) == 10**6
     assert len(TableDataset(str(path), columns=("a",), max_unpacked=0.015)) == 10**6
@@ -198,7 +198,7 @@ def test_parquet_with_text_or_missing_values_is_refused_by_name(tmp_path):
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     pyarrow.parquet.write_table(pyarrow.table({"a": [1.0]}), tmp_path / "table.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(InputError, match=r"needs pyarrow.*pip install 'polariscope\[parquet\]'"):
+    with pytest.raises(InputError, match=r"requires pyarrow.*pip install 'polariscope\[parquet\]'"):
         TableDataset(str(tmp_path / "table.parquet"))
 
 

@@ -59,7 +59,7 @@ def test_the_file_itself_may_be_given_under_any_name(folder: Path) -> None:
             {"latents_classes": np.insert(originals.grid(4, 1, 3, 2, 2), 0, 0, axis=1)},
             "at most 3·6·40·32·32 values of shape, .* got 4·1·3·2·2",
         ),
-        ({"latents_classes": np.array([originals.Trap()] * 48, dtype=object)}, "holds Python objects"),
+        ({"latents_classes": np.array([originals.Trap()] * 48, dtype=object)}, "contains Python objects"),
     ],
 )
 def test_a_file_that_contradicts_dsprites_is_refused(folder: Path, other: dict, words: str) -> None:
@@ -70,13 +70,13 @@ def test_a_file_that_contradicts_dsprites_is_refused(folder: Path, other: dict, 
 
 def test_an_archive_without_the_images_is_refused(folder: Path) -> None:
     np.savez(folder / "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz", X=np.eye(2))
-    with pytest.raises(InputError, match=r"must hold 'imgs.npy', got X.npy"):
+    with pytest.raises(InputError, match=r"must contain 'imgs.npy', got X.npy"):
         DSpritesDataset(str(folder))
 
 
 def test_a_file_may_unpack_to_no_more_than_allowed(folder: Path) -> None:
     originals.dsprites(folder)
-    with pytest.raises(InputError, match=r"may unpack to 0\.0001 GB"):
+    with pytest.raises(InputError, match=r"the limit of 0\.0001 GB"):
         DSpritesDataset(str(folder), max_unpacked=1e-4)
     with pytest.raises(InputError, match="max_unpacked must be positive, got -1"):
         DSpritesDataset(str(folder), max_unpacked=-1.0)

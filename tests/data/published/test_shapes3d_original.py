@@ -63,7 +63,7 @@ def test_an_array_that_declares_more_than_is_allowed_is_refused(folder: Path) ->
         file.create_dataset(
             "images", (480_000, 64, 64, 3), np.uint8, chunks=(1, 64, 64, 3), compression="gzip"
         )
-    with pytest.raises(InputError, match=r"may unpack to 4 GB and would unpack to 5\.9 GB"):
+    with pytest.raises(InputError, match=r"would unpack to 5\.9 GB, more than the limit of 4 GB"):
         Shapes3DOriginalDataset(str(folder))
 
 

@@ -60,7 +60,7 @@ def test_seeds_give_other_rows():
     [
         ({"eigenvalues": ()}, "eigenvalues must be one or more finite numbers ≥ 0"),
         ({"eigenvalues": (1.0, -1.0)}, "they are variances"),
-        ({"eigenvalues": (float("nan"),)}, "eigenvalues must hold finite numbers"),
+        ({"eigenvalues": (float("nan"),)}, "eigenvalues must contain finite numbers"),
         ({"width": 3}, "width must be at least the number of eigenvalues, 5, got 3"),
         ({"n_samples": 5}, "n_samples must be at least 6 for 5 eigenvalues with exact=True, got 5"),
     ],

@@ -204,7 +204,7 @@ def test_training_moves_the_learned_variances_only_and_a_loaded_model_has_them(
             r"variances must be a list of numbers, each above 0, got \(1.0, 0.0\)",
         ),
         ({"variances": ()}, "variances must be positive numbers"),
-        ({"variances": (1.0, float("nan"))}, "variances must hold finite numbers"),
+        ({"variances": (1.0, float("nan"))}, "variances must contain finite numbers"),
         (
             {"variances": (1.0, 2.0), "scale": 2.0},
             "scale must be 1 if variances are passed, got 2.0; scale the",

@@ -179,7 +179,7 @@ def test_it_says_what_a_passive_latent_looks_like() -> None:
         ({"means": ((0.0, 1.0), (1.0,))}, "means must be one or more rows of equal length"),
         ({"means": ()}, "means must be one or more rows of equal length"),
         ({"means": ((),)}, "means must be one or more rows of equal length"),
-        ({"means": ((0.0, float("nan")),)}, "means must hold finite numbers"),
+        ({"means": ((0.0, float("nan")),)}, "means must contain finite numbers"),
         ({"weights": (0.5, 0.5)}, "weights must be one per component, got 2 for 4 components"),
         (
             {"weights": (0.5, 0.5, 0.5, 0.5)},

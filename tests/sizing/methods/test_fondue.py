@@ -263,7 +263,7 @@ def test_an_open_interval_of_beta_is_said_to_be_open(monkeypatch: pytest.MonkeyP
     found = largest_beta(LinearCandidates(EIGENVALUES), Goal(), 6)
     assert found.interval == (2.0**-12, 2.0**12)
     assert found.notes[-1].startswith(
-        "No β is sure to be small enough or too large, so the interval is open there"
+        "No β is clearly small enough or too large, so the interval ends at the limit of the search there"
     )
 
 
@@ -369,15 +369,15 @@ def test_where_observations_are_learned_by_heart_the_interval_begins_at_what_was
     candidates.best = best
     found = fondue(candidates, Goal())
     assert (found.value, found.interval[0]) == (6, low)
-    notes = [note for note in found.notes if "by heart" in note]
+    notes = [note for note in found.notes if "overfits" in note]
     assert len(notes) == (low < 6)
     candidates.most_seen = 1950  # the time is over at the first narrow model
     cut = fondue(candidates, Goal())
     assert "The time was over." in cut.notes
-    assert [note for note in cut.notes if "by heart" in note] == notes
+    assert [note for note in cut.notes if "overfits" in note] == notes
     assert cut.interval[0] == min(low, 5)
     if notes:
-        assert f"after about {max(best, 400):,} steps, when it pointed at 3 latents" in notes[0]
+        assert f"after about {max(best, 400):,} steps, when it predicted 3 latents" in notes[0]
 
 
 class NoNoise(LearnedVariance):
@@ -392,9 +392,7 @@ def test_data_without_noise_need_as_many_latents_as_leave_one_direction() -> Non
     found = fondue(NoNoise(10.0 ** -np.arange(10)), Goal())
     assert found.value == 9
     assert found.interval[1] == 9
-    assert found.notes[0].startswith(
-        "Even 9 latents have no surplus. With a learned γ no more can be asked for"
-    )
+    assert found.notes[0].startswith("Even 9 latents have no surplus. With a learned γ this is the maximum")
     (note,) = fondue(NoNoise(np.array([1.0, 0.1])), Goal()).notes
     assert note.startswith("Even 1 latent has no surplus.")
 
@@ -492,7 +490,7 @@ def test_learning_by_heart_is_told_where_all_latents_fit(monkeypatch: pytest.Mon
     )
     found = fondue(NoNoise(10.0 ** -np.arange(10)), Goal(images=True))  # tables are stopped early
     assert (found.value, found.interval) == (9, (2, 9))
-    assert "lowest after about 400 steps, when it pointed at 2 latents" in found.notes[1]
+    assert "lowest after about 400 steps, when it predicted 2 latents" in found.notes[1]
 
 
 class TrainedFurther(InCompany):
@@ -513,8 +511,11 @@ def test_a_wide_model_that_an_earlier_search_has_trained_further_is_told() -> No
     candidates = TrainedFurther(EIGENVALUES)
     found = fondue(candidates, Goal(steps=2000))
     assert set(candidates.pruned) == {(16, 8000)}
-    assert any("the wide model had 8,000 steps already" in note for note in found.notes)
-    assert not any("steps already" in note for note in fondue(InCompany(EIGENVALUES), Goal(steps=2000)).notes)
+    assert any("The wide model in this folder already has 8,000 steps" in note for note in found.notes)
+    assert not any(
+        "in this folder already has" in note
+        for note in fondue(InCompany(EIGENVALUES), Goal(steps=2000)).notes
+    )
 
 
 class Pruned(NoNoise):
@@ -547,12 +548,12 @@ def test_when_the_time_is_over_there_is_an_answer_with_the_interval_it_allows(mo
     found = fondue(candidates, Goal())
     assert found.interval[0] <= exact_answer(EIGENVALUES, 1.0) <= found.interval[1]
     assert "The time was over." in found.notes
-    assert any("the data may need more" in note for note in found.notes) == (found.interval[1] == 16)
+    assert any("the data might need more" in note for note in found.notes) == (found.interval[1] == 16)
     wide, *narrow = found.trials  # how far the models came by then
     assert (wide.n_latents, wide.role) == (16, "wide")
     assert 400 <= wide.steps + sum(trial.steps for trial in narrow) <= most
     with pytest.raises(
-        OutOfTimeError, match=r"no answer yet: the first comes after 400 steps .* time was over"
+        OutOfTimeError, match=r"no answer yet: the first one requires 400 steps .* time was over"
     ):
         fondue(OutOfTime(EIGENVALUES), Goal())
 
@@ -565,7 +566,7 @@ def test_a_time_that_ends_before_a_wider_model_was_asked_leaves_the_upper_end_op
     found = fondue(candidates, Goal(cap=100))
     assert found.value >= 16
     assert found.interval[1] == 100
-    assert any("latents left none over" in note for note in found.notes)
+    assert any("latents had no surplus" in note for note in found.notes)
 
 
 def test_a_model_without_surplus_counts_where_a_wider_one_has_only_begun(
@@ -583,14 +584,16 @@ def test_a_model_without_surplus_counts_where_a_wider_one_has_only_begun(
     candidates.most = 2500
     found = fondue(candidates, Goal(cap=100))
     assert (found.value, found.interval) == (16, (1, 100))
-    assert any("even 16 latents left none over" in note for note in found.notes)
+    assert any("a model with 16 latents had no surplus" in note for note in found.notes)
     assert [(trial.n_latents, trial.decision) for trial in found.trials] == [(16, "fits"), (32, "too many")]
 
 
 def test_a_wide_model_that_was_stopped_while_it_changed_is_told() -> None:
     found = fondue(LinearCandidates(EIGENVALUES), Goal(steps=1000))  # none stands before 1,800 steps
-    assert "of 16 latents, was still changing after 1,000 steps" in found.notes[-1]
-    assert not any("still changing" in note for note in fondue(LinearCandidates(EIGENVALUES), Goal()).notes)
+    assert "with 16 latents had not converged after 1,000 steps" in found.notes[-1]
+    assert not any(
+        "had not converged" in note for note in fondue(LinearCandidates(EIGENVALUES), Goal()).notes
+    )
 
 
 class SlowlyGivenUp(LinearCandidates):
@@ -702,10 +705,10 @@ def test_what_is_beyond_the_answer_is_said_only_of_what_was_trained() -> None:
             9, (8, 10), "fondue", statistic=TRACE, threshold=threshold, per_seed=(9,), trials=trials
         ).in_words
 
-    assert "of 10 about one would be left over" in words(9, 10)
+    assert "with 10, about one would be unused" in words(9, 10)
     for statistic, count in ((1.2, "one"), (1.91, "two"), (2.12, "two"), (8.7, "9")):
         trials = (Trial(9, 0, 0.8, "fits", 100), Trial(10, 0, statistic, "too many", 100))
         size = Size(9, (8, 10), "fondue", statistic=TRACE, threshold=1.0, per_seed=(9,), trials=trials)
-        assert f"of 10 about {count} would be left over" in size.in_words
-    assert "with 10, more would be left over than the threshold allows" in words(9, 10, threshold=2.0)
+        assert f"with 10, about {count} would be unused" in size.in_words
+    assert "with 10, more would be unused than the threshold allows" in words(9, 10, threshold=2.0)
     assert "10 were not tried" in words(9, 16)

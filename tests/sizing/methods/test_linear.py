@@ -50,7 +50,7 @@ def test_it_says_gamma_and_that_it_is_for_linear_models() -> None:
 def test_nothing_is_said_of_training_seeds_and_steps_that_it_does_not_have() -> None:
     found = ps.size(load_wine().data, "linear", standardise=True)
     assert found.in_words == (
-        "A model puts 4 latents to use; of 5 about one would be left over. This depends on what counts as noise (γ) "
+        "A model uses 4 latents; with 5, about one would be unused. This depends on what counts as noise (γ) "
         "and the threshold (1)."
     )
     assert "seed" not in found.meaning_of_interval
@@ -75,9 +75,9 @@ def test_a_variance_that_is_fixed_for_the_models_is_fixed_for_it_too() -> None:
 def test_data_without_noise_are_said_to_be_at_the_floor_and_at_their_end() -> None:
     rows = np.random.default_rng(0).normal(size=(50, 1))
     found = ps.size(rows, "linear")
-    assert found.in_words.startswith("A model puts 1 latent to use; more were not tried.")
+    assert found.in_words.startswith("A model uses 1 latent; more were not tried.")
     assert "γ is near its floor, 0.0001" in str(found)
-    assert any("50 observations of 1 feature allow" in note for note in found.notes)
+    assert any("the maximum for 50 observations of 1 feature" in note for note in found.notes)
 
 
 def test_the_cap_is_heeded_and_said() -> None:

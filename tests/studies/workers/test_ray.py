@@ -160,7 +160,7 @@ def test_without_ray_the_message_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
-        InputError, match=r"needs ray, which is not installed.*pip install 'polariscope\[ray\]'"
+        InputError, match=r"requires ray, which is not installed.*pip install 'polariscope\[ray\]'"
     ):
         run_on_ray(Ledger(tiny(tmp_path)))
 

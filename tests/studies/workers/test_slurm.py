@@ -134,5 +134,5 @@ def test_without_submitit_the_message_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "submitit", None)
-    with pytest.raises(InputError, match=r"needs submitit, .*pip install 'polariscope\[slurm\]'"):
+    with pytest.raises(InputError, match=r"requires submitit, .*pip install 'polariscope\[slurm\]'"):
         submit(Ledger(tiny(tmp_path)))

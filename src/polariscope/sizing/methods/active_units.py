@@ -1,4 +1,4 @@
-"""Count what one wide model uses."""
+"""Number of latents in use in one wide model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polariscope.sizing.result import SeedResult
 
 
 def count_in_use(representation: Representation) -> int:
-    """Latents that are active or mixed."""
+    """Return the number of latents that are active or mixed."""
     prior = 1.0 if representation.prior_variance is None else representation.prior_variance
     ratio = (representation.variance / prior).astype(np.float64)
     return sum(kind != "passive" for kind in classify(ratio.mean(axis=0), ratio.var(axis=0)))
@@ -31,13 +31,13 @@ def count_in_use(representation: Representation) -> int:
     uses=("n_init", "cap", "steps"),
 )
 def active_units(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
-    """Active and mixed latents of one wide model, doubled in width until it has passive ones.
+    """Count the active and mixed latents of one wide model, whose width is doubled until it has passive ones.
 
-    The rule of thumb of most practitioners, and the ``var-type`` variant in the code of bonheme2023. It says what a
-    model with room to spare uses, not what a narrow one would need: latents on their way to being pruned count
-    as mixed. The interval is over resamples of the samples, not over seeds.
+    This is the rule of thumb of most practitioners, and the ``var-type`` variant in the code of bonheme2023. It counts
+    the latents that a wide model uses, not those that a narrow one would need: latents that are being pruned count as
+    mixed. The interval is the range over resamples of the samples, not over seeds.
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     return count_in_wide_model(candidates, goal, count_in_use)

@@ -1,4 +1,4 @@
-"""Automatic relevance: learn the prior's variances, and count the latents that stand out from their own."""
+"""Automatic relevance determination: count the latents that carry most of their learned prior variance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polariscope.sizing.result import SeedResult
 
 
 def count_relevant(representation: Representation) -> int:
-    """Latents whose means carry more than half of their prior's variance."""
+    """Return the number of latents whose means carry more than half of their prior's variance."""
     prior = 1.0 if representation.prior_variance is None else representation.prior_variance
     return int((np.mean(representation.variance / prior, axis=0, dtype=np.float64) < 0.5).sum())
 
@@ -29,14 +29,13 @@ def count_relevant(representation: Representation) -> int:
     uses=("n_init", "cap", "steps"),
 )
 def ard(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
-    """Latents of a wide model with a learned prior variance that carry most of it.
+    """Count the latents of a wide model that carry most of their learned prior variance.
 
-    In automatic relevance determination the scale of what is not needed shrinks to 0. A VAE's decoder can undo any
-    scale of a latent, so the learned prior variance s² alone says nothing; what does is the share of it that
-    the means carry, 1 − E[σ²]/s², more than half for a relevant latent. The interval is over resamples of the
-    samples.
+    In automatic relevance determination the scale of an irrelevant variable shrinks to 0. A VAE's decoder can undo any
+    scale of a latent, so the learned prior variance s² alone is not informative. A latent is relevant if its means
+    carry more than half of it: 1 − E[σ²]/s² > 1/2. The interval is the range over resamples of the samples.
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     return count_in_wide_model(candidates, goal, count_relevant, prior="anisotropic-learned")

@@ -16,14 +16,14 @@ from polariscope.sizing.result import SeedResult
     rate="quick",
     needs_variances=False,
     threshold=None,
-    interval="95 % of the knees when the residuals are drawn anew",
+    interval="95 % of the knees over resamples of the residuals",
     uses=("cap", "steps"),
 )
 def elbow(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
-    """Where more latents stop improving the held-out reconstruction (bonheme2023 §8.5), by an automatic knee.
+    """Find the knee beyond which more latents hardly improve the held-out reconstruction (bonheme2023 §8.5).
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     return elbow_of(
         candidates,

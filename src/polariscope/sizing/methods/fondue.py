@@ -1,4 +1,4 @@
-"""FONDUE, with as few gradient steps as the decision needs."""
+"""FONDUE with as few gradient steps as the decision requires."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from polariscope.sizing.result import TRACE, Basis, BasisCode, SeedResult
 from polariscope.sizing.trial import Trial
 
 ALL_FIT = (
-    "{}. With a learned γ no more can be asked for: one direction of the features, or of the samples, must be left to "
-    "learn it from. Fix γ with the option variance to ask for more."
+    "{}. With a learned γ this is the maximum: at least one direction of the features, or of the samples, must remain "
+    "to estimate γ. To try more latents, fix γ with the option variance."
 )
-MOST = "the most that can be asked for with a learned γ"
+MAXIMUM_OF_DATA = "the maximum with a learned γ"
 
 
 @method(
@@ -39,7 +39,7 @@ MOST = "the most that can be asked for with a learned γ"
     finds_beta=True,
     rate="sizing",
     threshold="goal",
-    interval="how the answer could change with more training or a fresh start",
+    interval="how the answer could change with more training or if models were trained from scratch",
     uses=("n_init", "cap", "steps", "minutes"),
 )
 def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
@@ -64,12 +64,12 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
        that the trends of the wide model and of undecided models lead to. If the wide model overfits, it begins at the
        number that was predicted at the lowest held-out loss (:func:`~polariscope.analysis.convergence.best_step`).
 
-    Data from which a model learns nothing need 0 latents, and a note says so. When ``minutes`` are over, the answer is
-    the best so far, and the interval is as wide as it has to be.
+    If a model learns nothing from the data, the answer is 0, with a note. If the limit of ``minutes`` is reached, the
+    answer is the best so far, and the interval is wider.
 
     For tables with a learned variance of the decoder the answer is the number that generalises. Linear models in closed
     form, cross-validated (:func:`~polariscope.analysis.linear_evidence.cross_validate`), are a check: if they have a
-    clearly lower held-out loss than the wide model, and the rest of the data is noise to them, their number is the
+    clearly lower held-out loss than the wide model, and their residual is noise, their number is the
     answer. Otherwise, if the wide model overfits, the answer is what it predicted at its lowest held-out loss. In both
     cases one model of this size is trained. :class:`~polariscope.sizing.result.Basis` names the evidence.
 
@@ -78,18 +78,18 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
     sized with 2e-4.
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     trials: list[Trial] = []
-    most = max_steps(candidates, goal)
+    step_limit = max_steps(candidates, goal)
     limit = candidates.max_latents
     is_limit_of_data = limit is not None and limit <= goal.cap
     if limit is not None and is_limit_of_data:
         goal = dataclasses.replace(goal, cap=limit)
     wide: Forecast | None = None
     try:
-        for latest in wide_forecasts(candidates, goal, most, trials):
-            wide = latest  # the last one, if the time is over before the next
+        for latest in wide_forecasts(candidates, goal, step_limit, trials):
+            wide = latest  # kept for _cut_short, if the time limit is reached before the next one
         assert wide is not None
         linear = None if wide.held_out is None else closed_form(candidates, goal)
         if linear is not None and linear.evidence.has_noise_floor and linear.beats(wide.held_out):
@@ -97,10 +97,12 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
         if wide.best is not None and wide.best.value and is_table(candidates, goal):
             return _early_stopped(candidates, goal, wide, wide.best, linear, trials)
         begun = candidates.nearest_steps(len(wide.traces), wide.steps, learning_rate=goal.careful_rate())
-        answer = verify(candidates, goal, most, wide, begun, trials)
+        answer = verify(candidates, goal, step_limit, wide, begun, trials)
     except OutOfTimeError as error:
         if wide is None:
-            early = f"There is no answer yet: the first comes after {SETTINGS.first_look} steps of one model."
+            early = (
+                f"There is no answer yet: the first one requires {SETTINGS.first_look} steps of one model."
+            )
             raise OutOfTimeError(f"{early} {error}") from None
         return _cut_short(trials, wide, goal, str(error))
     except CapError:
@@ -111,14 +113,16 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
         return SeedResult(goal.cap, (low, goal.cap), _shown(trials), tuple(notes))
     low, high, is_open = bound(trials, answer, wide, goal, candidates.can_prune)
     faint = count_faint(candidates, trials, answer, training_of(candidates, answer, goal, wide, begun))
-    end = (f"{goal.cap}, {MOST}" if is_limit_of_data else f"the cap, {goal.cap}") if is_open else ""
+    end = (
+        (f"{goal.cap}, {MAXIMUM_OF_DATA}" if is_limit_of_data else f"the cap, {goal.cap}") if is_open else ""
+    )
     notes = notes_of(trials, answer, end, faint, goal.threshold)
     notes += [] if wide.has_settled else [_unsettled(wide)]
     notes += _overfitting_note(wide, answer)
     if begun != wide.steps and candidates.can_prune:
         notes.append(
-            f"In this folder the wide model had {begun:,} steps already, and narrow ones began with its latents as "
-            f"they are now. For an answer of {wide.steps:,} steps take another folder."
+            f"The wide model in this folder already has {begun:,} steps, and narrow models were initialised from its "
+            f"present state. For the answer after {wide.steps:,} steps, use another folder."
         )
     basis = _basis(answer, wide, linear)
     return SeedResult(answer, (low, upper_end(high, basis, goal)), _shown(trials), tuple(notes), basis=basis)
@@ -127,7 +131,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
 def _by_closed_form(
     candidates: AbstractCandidates, goal: Goal, wide: Forecast, linear: ClosedForm, trials: list[Trial]
 ) -> SeedResult:
-    """Return the number of latents of linear models that generalise, and train one model with so many.
+    """Return the number of latents of linear models that generalise, and train one model of this size.
 
     The interval contains the answers if one fold is left out, one more and one fewer.
     """
@@ -160,7 +164,7 @@ def _early_stopped(
 
 
 def _fit(candidates: AbstractCandidates, goal: Goal, n_latents: int, steps: int) -> Trial:
-    """Return the trial of a model that is trained from scratch for so many steps, within the limits of the search."""
+    """Train a model from scratch for ``steps`` steps, within the limits of the search, and return its trial."""
     steps = min(max_steps(candidates, goal), max(SETTINGS.first_verdict, steps))
     return decide(
         candidates, n_latents, goal.threshold, steps, first=steps, learning_rate=goal.careful_rate()
@@ -182,33 +186,37 @@ def _basis(
 
 
 def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) -> SeedResult:
-    """The best answer when the time is over: what models bound, the wide one fills, if it stands.
+    """Return the best answer when the time limit is reached.
 
-    Otherwise more training may bring out any of its latents; and without a latent to spare it says nothing of more.
+    The answer is the prediction of the wide model, limited by the models that were trained. If the wide model has not
+    converged, more training could activate any of its latents, so the interval includes them all. If all latents of a
+    wide model are in use, the upper end is the cap.
     """
     width = len(wide.traces)
     fitting = max((t.n_latents for t in trials if passes(t, goal.threshold)), default=0)
     surplus = min((t.n_latents for t in trials if not passes(t, goal.threshold)), default=goal.cap + 1)
     answer = min(max(wide.value, fitting), surplus - 1)
-    most = max(wide.high, wide.value + wide.n_shared) if wide.has_settled else max(width, wide.high)
+    highest = max(wide.high, wide.value + wide.n_shared) if wide.has_settled else max(width, wide.high)
     full = max((t.n_latents for t in trials if t.role == "wide" and t.decision == "fits"), default=0)
     if full:
-        most = goal.cap
-    low, high = min(wide.low, answer), max(min(most, goal.cap), answer)
+        highest = goal.cap
+    low, high = min(wide.low, answer), max(min(highest, goal.cap), answer)
     low = max(min(1, low), low - SETTINGS.seed_margin)
     notes = [why, *_overfitting_note(wide, answer)]
     low = low if wide.best is None else min(low, wide.best.value)
     if full and high == goal.cap:
-        notes.append(f"The interval ends at the cap, {high}, because even {full} latents left none over.")
+        notes.append(
+            f"The interval ends at the cap, {high}, because a model with {full} latents had no surplus."
+        )
     elif high == width < goal.cap and not wide.has_settled:
         notes.append(
-            f"The interval ends at {high} because no model had more latents yet: the data may need more."
+            f"The interval ends at {high} because no wider model was trained: the data might need more latents."
         )
     return SeedResult(answer, (low, high), _shown(trials), tuple(notes))
 
 
 def _shown(trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """Models as they are listed: a wide one that also decides, as n + 1, is there once."""
+    """Return the trials to list: a wide model that was also used as a narrow one appears once."""
     narrow = [trial.n_latents for trial in trials if trial.role != "wide"]
     width = max(trial.n_latents for trial in trials if trial.role == "wide")
     return tuple(
@@ -217,34 +225,34 @@ def _shown(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def _unsettled(wide: Forecast) -> str:
-    """What is said where the wide model was stopped before it stood."""
+    """Return the note about a wide model that was stopped before it converged."""
     return (
-        f"The wide model, of {len(wide.traces)} latents, was still changing after {wide.steps:,} steps, the most it "
-        "was given. More steps may change the answer; the interval takes in what its trends show."
+        f"The wide model with {len(wide.traces)} latents had not converged after {wide.steps:,} steps, the limit. More "
+        "steps could change the answer; the interval extrapolates its trends."
     )
 
 
 def _overfitting_note(wide: Forecast, answer: int) -> list[str]:
-    """What is said where the wide model has learned more than helps with observations it was not trained on."""
+    """Return a note if the wide model overfits and predicted fewer latents at its lowest held-out loss."""
     if wide.best is None or wide.best.value >= answer:
         return []
     return [
-        f"The wide model learns single observations by heart: on held-out ones its loss was lowest after about "
-        f"{wide.best.steps:,} steps, when it pointed at {wide.best.value} latents. The interval takes that in; with "
-        "more observations it would be clear."
+        f"The wide model overfits: its held-out loss was lowest after about {wide.best.steps:,} steps, when it "
+        f"predicted {plural(wide.best.value, 'latent')}. The interval includes this number. More observations would "
+        "resolve it."
     ]
 
 
 def notes_of(
     trials: Sequence[Trial], answer: int, open_end: str, n_faint: int, threshold: float
 ) -> list[str]:
-    """What to know about an answer; what could be read as another answer is joined into one note.
+    """Return the notes on an answer; advice for more and for fewer latents is joined into one note.
 
     :param trials: the models that were trained
     :param answer: the number of latents
-    :param open_end: where the interval ends, in words, if no model has clearly too many latents; else ""
-    :param n_faint: how many latents of the answer's model carry little
-    :param threshold: most Σ E[σ²] that counts as no surplus
+    :param open_end: description of the upper end of the interval if no model has clearly too many latents, otherwise ""
+    :param n_faint: number of latents of the answer's model that carry little information
+    :param threshold: maximum Σ E[σ²] of a model without surplus latents
     """
     narrow = [trial for trial in trials if trial.role != "wide"]
     notes = notes_on(narrow, [answer])
@@ -254,11 +262,11 @@ def notes_of(
         which, them = ("carries", "it") if n_faint == 1 else ("carry", "them")
         faint = (
             f"{n_faint} of the {answer} latents {which} little information (E[σ²] above one half); the answer counts "
-            f"{them}, since the sum stays within the threshold of {threshold:g}"
+            f"{them}, because the sum is within the threshold of {threshold:g}"
         )
         choice = f"Choose {answer - n_faint} if every latent must be informative."
-        # More than the answer and fewer than it are both advice: said apart they contradict each other.
-        joined = f"By the threshold alone the answer may be larger: {no_end}. But " if open_end else ""
+        # As separate notes, the advice for more and the advice for fewer latents would contradict each other.
+        joined = f"By the threshold alone the answer could be larger: {no_end}. But " if open_end else ""
         notes.append(f"{joined}{faint}. {choice}")
     elif open_end:
         notes.append(f"{capitalised(no_end)}.")

@@ -15,13 +15,13 @@ from polariscope.sizing.result import TRACE, SeedResult
     trains=True,
     needs_variances=True,
     threshold="goal",
-    interval="what it was an epoch before",
+    interval="from the answer with one epoch fewer to the final answer",
     uses=("cap", "steps", "epochs"),
 )
 def fondue_binary(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
-    """Binary search of Σ E[σ²] over 1 … 200 latents (BS_FONDUE, bonheme2023 Algorithm 8).
+    """Search for the threshold of Σ E[σ²] by bisection over 1 … 200 latents (BS_FONDUE, bonheme2023 Algorithm 8).
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     return search(candidates, goal, trace_of, binary=True)

@@ -17,17 +17,16 @@ THRESHOLD = -0.01
     trains=True,
     needs_variances=True,
     threshold=THRESHOLD,
-    interval="what it was an epoch before",
+    interval="from the answer with one epoch fewer to the final answer",
     uses=("n_init", "cap", "steps", "epochs"),
 )
 def fondue_ib(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
-    """Where the codes' entropy reaches the information the reconstruction has of the input (FONDUE_IB).
+    """Find where the entropy of the codes reaches the mutual information of input and reconstruction (FONDUE_IB).
 
-    bonheme2023 Algorithms 3 and 4: H(z) − I(x, x̂) ≤ −0.01 with Rényi entropies of order 2, H and I each
-    cut to two decimals before they are subtracted (§8.4.2). The threshold is this method's own;
-    ``goal.threshold`` is not used.
+    bonheme2023 Algorithms 3 and 4: H(z) − I(x, x̂) ≤ −0.01 with Rényi entropies of order 2. H and I are each truncated
+    to two decimals before they are subtracted (§8.4.2). The threshold is fixed; ``goal.threshold`` is not used.
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     return search(candidates, goal, information_of, threshold=THRESHOLD)

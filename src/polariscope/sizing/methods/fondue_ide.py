@@ -16,22 +16,22 @@ from polariscope.sizing.surplus import dimension_gap
     trains=True,
     needs_variances=True,
     threshold="goal",
-    interval="what it was an epoch before",
+    interval="from the answer with one epoch fewer to the final answer",
     uses=("n_init", "cap", "steps", "epochs"),
 )
 def fondue_ide(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
-    """Where the sampled representation's intrinsic dimension exceeds the mean's (FONDUE_IDE, Algorithms 5 and 6).
+    """Find where the intrinsic dimension of the sampled representation exceeds the mean's (FONDUE_IDE).
 
-    Passive latents are noise in the sampled representation and nearly constant in the mean, so the gap counts
-    roughly the latents that are not active (bonheme2023 Figs 8.9–8.10). MLE with k = 20; no theory says which
-    threshold is right, 1 is the published one.
+    bonheme2023 Algorithms 5 and 6. Passive latents are noise in the sampled representation and nearly constant in the
+    mean, so the gap is roughly the number of latents that are not active (Figs 8.9–8.10). Dimensions are estimated by
+    maximum likelihood with k = 20. The published threshold is 1; there is no theory behind it.
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     return search(candidates, goal, gap_of)
 
 
 def gap_of(candidates: AbstractCandidates, n_latents: int, steps: int) -> float:
-    """Intrinsic dimension of the sampled representation minus that of the mean."""
+    """Return the intrinsic dimension of the sampled representation minus that of the mean."""
     return dimension_gap(candidates.representation(n_latents, steps))

@@ -15,18 +15,19 @@ from polariscope.sizing.result import TRACE, SeedResult
     trains=True,
     needs_variances=True,
     threshold="goal",
-    interval="what it was an epoch before",
+    interval="from the answer with one epoch fewer to the final answer",
     uses=("n_init", "cap", "steps", "epochs"),
 )
 def fondue_published(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
-    """Double from ``n_init`` until Σ E[σ²] exceeds the threshold, then bisect; models of whole epochs.
+    """Double from ``n_init`` until Σ E[σ²] exceeds the threshold, then bisect; models train for whole epochs.
 
-    bonheme2023 Algorithms 1 and 2, threshold 1. Theorem 8.3.3: below 1 only active latents are kept, from 1 on
-    non-passive ones; but many slightly noisy latents use up the threshold too (33 at σ² = 0.03). As published it
-    starts at the intrinsic dimension of the data (maximum likelihood, k = 20) unless ``n_init`` says otherwise. Ours:
-    the statistic without sampling noise, seeds, a cap, and epochs raised until the answer stays.
+    bonheme2023 Algorithms 1 and 2, threshold 1. By Theorem 8.3.3 a threshold below 1 keeps only active latents, and one
+    from 1 on keeps non-passive ones. But many slightly noisy latents can also use up the threshold (33 at σ² = 0.03).
+    As published, the search starts at the intrinsic dimension of the data (maximum likelihood, k = 20) unless
+    ``n_init`` is set. Ours: the statistic without sampling noise, seeds, a cap, and more epochs until the answer no
+    longer changes.
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     return search(candidates, goal, trace_of)

@@ -1,4 +1,4 @@
-"""The data's intrinsic dimension, without any model."""
+"""Intrinsic dimension of the data, without a model."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from polariscope.sizing.result import DIMENSION, SeedResult
 
 
 def is_estimator(dimension: str | Mapping[str, object]) -> bool:
-    """Whether there is such an estimator with such options; refused in words where there is not.
+    """Return True if an estimator with these options exists; otherwise an error describes the problem.
 
-    :param dimension: a name, or a table with a name and options
+    :param dimension: a name, or a mapping with a name and options
     """
     estimator_of(dimension)
     return True
 
 
 def estimator_of(dimension: str | Mapping[str, object]) -> tuple[str, dict[str, Any]]:
-    """The name of an estimator, and its options, checked.
+    """Return the name of an estimator and its options, checked.
 
-    :param dimension: a name, or a table with a name and options
+    :param dimension: a name, or a mapping with a name and options
     """
-    given = {"name": dimension} if isinstance(dimension, str) else dict(dimension)
-    if "name" not in given:
-        raise InputError(problem="dimension given as a table needs a 'name'", got=sorted(given))
-    name = str(given.pop("name"))
-    return name, check_options(f"{estimators.noun} {name!r}", estimators[name], given)
+    options = {"name": dimension} if isinstance(dimension, str) else dict(dimension)
+    if "name" not in options:
+        raise InputError(problem="dimension requires a 'name' if it is a mapping", got=sorted(options))
+    name = str(options.pop("name"))
+    return name, check_options(f"{estimators.noun} {name!r}", estimators[name], options)
 
 
 @method(
@@ -49,19 +49,20 @@ def estimator_of(dimension: str | Mapping[str, object]) -> tuple[str, dict[str, 
 )
 def intrinsic(
     candidates: AbstractCandidates,
-    goal: Goal,  # noqa: ARG001 (every method is given one)
+    goal: Goal,  # noqa: ARG001 (part of the signature of every method)
     *,
     dimension: Annotated[str | Mapping[str, object], Predicate(is_estimator)] | None = None,
 ) -> SeedResult:
-    """Intrinsic dimension of the data, rounded: no training, and no regard to what a network can learn.
+    """Estimate the intrinsic dimension of the data, rounded; no model is trained.
 
-    A manifold of dimension d may need more than d latents to be flattened (a circle needs 2), and noise has a
-    dimension too: published values differ from FONDUE's by factors (bonheme2023: 4 against 19 on SymSol).
+    The estimate ignores what a network can learn. A manifold of dimension d can require more than d latents to be
+    flattened (a circle requires 2), and noise has a dimension too. Published values differ from FONDUE's by factors
+    (bonheme2023: 4 compared with 19 on SymSol).
 
-    :param candidates: whose observations are looked at
-    :param goal: what is asked of every method; nothing of it is used
+    :param candidates: source of the observations
+    :param goal: the goal of the search, which is not used
     :param dimension: (default none) estimator of the dimension, by name or with its options, as
-        {"name": "mle", "k": 20}; none: maximum likelihood where it is stable, checked by TwoNN
+        {"name": "mle", "k": 20}; none: maximum likelihood in its stable range of k, checked by TwoNN
     """
     if dimension is None:
         estimate = intrinsic_dimension(candidates.observations(), seed=candidates.seed)

@@ -1,4 +1,4 @@
-"""The answer for a linear VAE, from the covariance of the data alone."""
+"""Size of a linear VAE, computed from the covariance of the data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polariscope.sizing.result import TRACE, SeedResult
 from polariscope.sizing.trial import Trial
 
 SHOWN = 3
-"""Numbers of latents beyond the answer that are shown beside it."""
+"""Number of widths below and above the answer that are listed with it."""
 
 
 @method(
@@ -27,23 +27,23 @@ SHOWN = 3
     trains=False,
     needs_variances=False,
     threshold="goal",
-    interval="the answer alone: the closed form is exact for these data, and other data of the kind are not in it",
+    interval="the answer only: the closed form is exact for these data, and the sampling of the data is not included",
     uses=("cap",),
 )
 def linear(
     candidates: AbstractCandidates, goal: Goal, *, decoder_variance: Annotated[float, Gt(0)] | None = None
 ) -> SeedResult:
-    """The number of latents of a linear VAE, in closed form: exact for linear nets, a first guess for others.
+    """Compute the size of a linear VAE in closed form: exact for linear nets, a first guess for others.
 
-    The end of the first stretch of n whose Σ E[σ²] stays within the threshold
-    (:func:`polariscope.analysis.theory.linear_size`), from the covariance of at most 10,000 observations; nothing is
-    trained. A network that is not linear can need fewer latents, where the data lie on a curved surface, and more,
-    where it finds structure in what a linear model takes for noise. Of images it supposes a Gaussian likelihood.
+    The answer is the largest n such that models with 1 … n latents all have Σ E[σ²] within the threshold
+    (:func:`polariscope.analysis.theory.linear_size`). It is computed from the covariance of at most 10,000
+    observations; no model is trained. A non-linear network can need fewer latents if the data lie on a curved surface,
+    and more if it finds structure in the residual of a linear model. A Gaussian likelihood is assumed, also for images.
 
-    :param candidates: whose observations are looked at
+    :param candidates: source of the observations
     :param goal: threshold and cap
-    :param decoder_variance: (default: that of the likelihood, where it is fixed, else learned) variance of the
-        decoder, in the units that models are trained in
+    :param decoder_variance: (default: that of the likelihood if it is fixed, otherwise learned) variance of the
+        decoder, in the units in which models are trained
     """
     rows = candidates.observations()
     values = eigenvalues_of(rows)
@@ -62,12 +62,12 @@ def linear(
         )
         for n in range(max(1, answer - SHOWN), last + 1)
     )
-    notes = ["The answer is for a linear VAE with β = 1; for others take it as a first guess."]
+    notes = ["The answer is for a linear VAE with β = 1; for other models it is a first guess."]
     if optimum.is_at_end:
         features = plural(len(values), "feature")
         notes.append(
-            f"Every number of latents fits up to {optimum.n_latents}, the most that {len(rows):,} observations of "
-            f"{features} allow: what is left over is always small beside what is described."
+            f"Every number of latents up to {optimum.n_latents} fits, the maximum for {len(rows):,} observations of "
+            f"{features}: the residual is always small compared with the variance that the latents explain."
         )
     if answer < optimum.n_latents:
         notes.append(f"The closed form gives {optimum.n_latents}, and cap is {goal.cap}.")
@@ -82,7 +82,9 @@ def linear(
 
 
 def eigenvalues_of(rows: Float[np.ndarray, "sample feature"]) -> Float[np.ndarray, " feature"]:
-    """Eigenvalues of the covariance (with 1/n) of some rows, one for each feature, by the smaller of the two products.
+    """Return the eigenvalues of the covariance (with 1/n), one for each feature.
+
+    They are computed from the smaller of the two products XᵀX and XXᵀ.
 
     :param rows: observations, (sample, feature)
 
@@ -93,6 +95,6 @@ def eigenvalues_of(rows: Float[np.ndarray, "sample feature"]) -> Float[np.ndarra
     n_samples, n_features = centred.shape
     product = centred.T @ centred if n_features <= n_samples else centred @ centred.T
     eigenvalues = np.maximum(np.linalg.eigvalsh(product / n_samples)[::-1], 0.0)
-    # What rounding leaves of directions that never vary.
+    # Directions without variance get tiny eigenvalues from rounding.
     eigenvalues[eigenvalues < eigenvalues[0] * max(rows.shape) * np.finfo(np.float32).eps ** 2] = 0.0
     return np.pad(eigenvalues, (0, n_features - len(eigenvalues)))

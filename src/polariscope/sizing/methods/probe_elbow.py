@@ -1,4 +1,4 @@
-"""The elbow of what can be predicted from the codes."""
+"""The elbow of the accuracy with which factors are predicted from the codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polariscope.sizing.methods import method
 from polariscope.sizing.methods.support.knee import elbow_of
 from polariscope.sizing.result import SeedResult
 
-MOST_SAMPLES = 4000
+MAX_SAMPLES = 4000
 
 
 @method(
@@ -24,17 +24,17 @@ MOST_SAMPLES = 4000
     needs_variances=False,
     needs_factors=True,
     threshold=None,
-    interval="95 % of the knees when the residuals are drawn anew",
+    interval="95 % of the knees over resamples of the residuals",
     uses=("cap", "steps"),
 )
 def probe_elbow(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
-    """Where more latents stop improving the prediction of the factors (bonheme2023 §8.4.1), by an automatic knee.
+    """Find the knee beyond which more latents hardly improve the prediction of the factors (bonheme2023 §8.4.1).
 
-    Held-out accuracy (R² for continuous factors) of boosted trees on the mean representation, averaged over the
-    factors. Needs data with known factors.
+    The statistic is the held-out accuracy (R² for continuous factors) of boosted trees on the mean representation,
+    averaged over the factors. The data must have known factors.
 
     :param candidates: trains and encodes a model for any number of latents.
-    :param goal: what is sought, and within which limits.
+    :param goal: the goal of the search, with its limits.
     """
     return elbow_of(
         candidates,
@@ -46,16 +46,16 @@ def probe_elbow(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
 
 
 def probe_score(representation: Representation, seed: int) -> float:
-    """Mean held-out accuracy, or R², over factors: three quarters of the samples to fit, one to judge."""
+    """Return the mean held-out accuracy, or R², over factors: fit on three quarters of the samples, test on one."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     if representation.factors is None or not representation.factors.shape[1]:
         raise InputError(
-            problem="probe-elbow needs data with known factors",
-            remedy=("use ", Argument("method", "elbow"), ", which needs none"),
+            problem="probe-elbow requires data with known factors",
+            remedy=("use ", Argument("method", "elbow"), ", which does not"),
         )
-    # In any order: samples that come sorted by a factor would be judged on values that were never fitted.
-    rows = generator(seed, "probe").permutation(representation.n_samples)[:MOST_SAMPLES]
+    # If the samples are sorted by a factor, a split in their order would test values that were never fitted.
+    rows = generator(seed, "probe").permutation(representation.n_samples)[:MAX_SAMPLES]
     codes, factors = representation.mean[rows], representation.factors[rows]
     border = len(codes) * 3 // 4
     scores = []
@@ -68,7 +68,7 @@ def probe_score(representation: Representation, seed: int) -> float:
         scores.append(probe.score(codes[border:], column[border:]))
     if not scores:
         raise InputError(
-            problem="probe-elbow needs a factor with at least two values",
+            problem="probe-elbow requires a factor with at least two values",
             remedy=("use ", Argument("method", "elbow")),
         )
     return float(np.mean(scores))

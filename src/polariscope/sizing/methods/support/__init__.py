@@ -1,1 +1,1 @@
-"""What members of the family share."""
+"""Code that sizing methods share."""

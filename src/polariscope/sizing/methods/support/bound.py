@@ -15,57 +15,62 @@ from polariscope.sizing.trial import Trial
 def bound(
     trials: Sequence[Trial], answer: int, wide: Forecast, goal: Goal, is_pruned: bool
 ) -> tuple[int, int, bool]:
-    """The interval, and whether no model bounds its upper end, which is then where the search ends.
+    """Return both ends of the interval, and True if no model bounds the upper end, which is the cap then.
 
-    Narrow models bound it: from what surely fits to the last before what surely does not. Where they began with the
-    wide one's latents, others that are trained afresh may keep one more or fewer, and as many more as half-awake
-    latents hold. The wide model, which was trained afresh itself, says what more training may bring: of all that it
-    may come to only the latents that may still wake, where it stands and narrow models on both sides are sure; what it
-    foretells of the others has been measured then. Where it learns observations by heart, the interval begins at what
-    it said before.
+    Narrow models bound the interval: it begins at the largest number that is decided to fit, and ends before the
+    smallest that is decided not to. If they were initialised from the wide model, the interval also includes one latent
+    more and fewer, because models trained from scratch can differ, and the latents that partially active ones add up
+    to. The forecast of the wide model, which was trained from scratch, is included as well. If the wide model has
+    converged and the models on both sides are decided, only the latents that can still become active are added; the
+    rest has been measured. If the wide model overfits, the interval begins at its prediction at the lowest held-out
+    loss.
     """
     low, high, is_sure = _bounded([trial for trial in trials if trial.role != "wide"], answer, wide, goal)
     is_sure = is_sure and wide.has_settled
     if is_sure or not wide.is_sound:
-        least, most = low, high + (wide.n_activating if is_sure else 0)
+        lowest, highest = low, high + (wide.n_activating if is_sure else 0)
     else:
-        least, most = wide.low, wide.high
+        lowest, highest = wide.low, wide.high
     is_open = high >= goal.cap
     if is_pruned:
-        held = max(answer, wide.value) + wide.n_shared  # by latents beyond what the wide model keeps
-        low, high = max(min(1, low), low - SETTINGS.seed_margin), max(high + SETTINGS.seed_margin, held)
-    least = least if wide.best is None else min(least, wide.best.value)
-    return min(low, least), min(goal.cap, max(high, most)), is_open
+        with_shared = max(answer, wide.value) + wide.n_shared
+        low, high = (
+            max(min(1, low), low - SETTINGS.seed_margin),
+            max(high + SETTINGS.seed_margin, with_shared),
+        )
+    lowest = lowest if wide.best is None else min(lowest, wide.best.value)
+    return min(low, lowest), min(goal.cap, max(high, highest)), is_open
 
 
 def _bounded(narrow: Sequence[Trial], answer: int, wide: Forecast, goal: Goal) -> tuple[int, int, bool]:
-    """From what surely fits to the last before what surely does not, and whether both ends are the answer.
+    """Return the interval that narrow models give, and True if both of its ends are the answer.
 
-    A model in doubt that may have too many says itself how many it keeps at worst, and so does the wide model; one
-    that may fit after all says nothing of wider ones, which the wide model does, if it is sound, and otherwise only
-    the cap.
+    An undecided model up to the answer gives a lower bound: the latents that it, or the wide model, keeps in the worst
+    case. An undecided model above the answer could still fit, so the interval extends to the last number before a
+    model with too many latents; without such a model, to the widest undecided one if the wide model is sound, and
+    otherwise to the cap.
     """
-    doubtful = [
+    undecided = [
         trial
         for trial in narrow
         if may_still_cross_threshold(trial, goal.threshold) or trial.decision == "undecided"
     ]
-    sure = [trial for trial in narrow if trial not in doubtful]
+    sure = [trial for trial in narrow if trial not in undecided]
     fitting = [trial.n_latents for trial in sure if trial.decision == "fits" and trial.n_latents <= answer]
     surplus = [trial.n_latents for trial in sure if trial.decision == "too many" and trial.n_latents > answer]
     if answer in fitting and answer + 1 in surplus:
         return answer, answer, True
     at_least = wide.low if wide.is_sound else 0
-    kept = [min(answer, max(trial.keeps or 0, at_least)) for trial in doubtful if trial.n_latents <= answer]
-    low = max(min(kept, default=answer), max(fitting, default=0))
+    worst = [min(answer, max(trial.keeps or 0, at_least)) for trial in undecided if trial.n_latents <= answer]
+    low = max(min(worst, default=answer), max(fitting, default=0))
     high = answer
-    if above := [trial.n_latents for trial in doubtful if trial.n_latents > answer]:
-        most = max(above) if wide.is_sound else goal.cap
-        high = min(surplus, default=most + 1) - 1
+    if above := [trial.n_latents for trial in undecided if trial.n_latents > answer]:
+        highest = max(above) if wide.is_sound else goal.cap
+        high = min(surplus, default=highest + 1) - 1
     return low, high, False
 
 
 def upper_end(high: int, basis: Basis, goal: Goal) -> int:
-    """Return the upper end of an interval: if linear models generalise better with more latents, it includes them."""
-    most = high if not basis.is_below or basis.closed_form is None else max(high, basis.closed_form)
-    return min(most, goal.cap)
+    """Return the upper end of an interval; it includes the size of larger linear models that generalise better."""
+    end = high if not basis.is_below or basis.closed_form is None else max(high, basis.closed_form)
+    return min(end, goal.cap)

@@ -15,29 +15,29 @@ from polariscope.sizing.goal import Goal
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClosedForm:
-    """What linear models say of a table."""
+    """Cross-validated size and held-out losses of linear models of a table."""
 
     evidence: LinearEvidence
     losses: Float[np.ndarray, " model"]
-    """Of linear models with 0, 1, … latents, on the observations that trained models are validated with."""
+    """Losses of linear models with 0, 1, … latents on the validation observations of the trained models."""
 
     def beats(self, loss: float | None) -> bool:
-        """Return whether the linear model with as many latents as generalise has a clearly lower held-out loss.
+        """Return True if the linear model of the cross-validated size has a clearly lower held-out loss.
 
-        :param loss: held-out loss of a trained model, nats; None: not known.
+        :param loss: held-out loss of a trained model, nats; None if it is unknown.
         """
         if loss is None:
             return False
-        own = float(self.losses[min(max(self.evidence.n_latents, 1), len(self.losses) - 1)])
-        return loss - own > max(
-            SETTINGS.min_gain_nats, SETTINGS.min_gain_share * (float(self.losses[0]) - own)
+        linear = float(self.losses[min(max(self.evidence.n_latents, 1), len(self.losses) - 1)])
+        return loss - linear > max(
+            SETTINGS.min_gain_nats, SETTINGS.min_gain_share * (float(self.losses[0]) - linear)
         )
 
 
 def closed_form(candidates: AbstractCandidates, goal: Goal) -> ClosedForm | None:
-    """Return what linear models say of a table whose decoder variance is learned; None for other data.
+    """Fit linear models to a table whose decoder variance is learned; return None for other data.
 
-    :param candidates: whose observations are looked at.
+    :param candidates: source of the observations.
     :param goal: threshold.
     """
     parts = candidates.split_rows() if is_table(candidates, goal) else None
@@ -51,9 +51,9 @@ def closed_form(candidates: AbstractCandidates, goal: Goal) -> ClosedForm | None
 
 
 def is_table(candidates: AbstractCandidates, goal: Goal) -> bool:
-    """Return whether the observations are rows of a table, and the decoder's variance is learned from them.
+    """Return True if the observations are rows of a table and the decoder variance is learned.
 
-    :param candidates: whose models are trained.
-    :param goal: knows whether the observations are images.
+    :param candidates: the models.
+    :param goal: the goal; its field ``images`` is True for images.
     """
     return candidates.n_gamma_values is not None and not goal.images

@@ -1,4 +1,4 @@
-"""A curve over several widths, and its knee."""
+"""Knee of a curve over several widths."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from polariscope.sizing.result import SeedResult
 from polariscope.sizing.trial import Trial
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32)
-"""About √2 apart, so the knee is located to within a fifth."""
+"""Widths with ratios of about √2, so the knee is located to within a fifth."""
 
 
 def elbow_of(candidates: AbstractCandidates, goal: Goal, measure: Callable[[int, int], float]) -> SeedResult:
-    """Measure models of several widths, and find where the curve bends."""
+    """Measure models of several widths and find the knee of the curve."""
     steps = goal.fixed_steps
     trials = []
     widths = [width for width in WIDTHS if width <= goal.cap]
     if len(widths) < MIN_POINTS:
         raise InputError(
             "cap",
-            (f"be at least {WIDTHS[MIN_POINTS - 1]} for an elbow, which needs {MIN_POINTS} widths"),
+            (f"be at least {WIDTHS[MIN_POINTS - 1]} for an elbow, which requires {MIN_POINTS} widths"),
             got=goal.cap,
         )
     for width in widths:

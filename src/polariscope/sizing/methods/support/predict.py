@@ -17,37 +17,41 @@ from polariscope.sizing.trial import Decision, Trial
 
 
 def wide_forecasts(
-    candidates: AbstractCandidates, goal: Goal, most: int, trials: list[Trial]
+    candidates: AbstractCandidates, goal: Goal, step_limit: int, trials: list[Trial]
 ) -> Iterator[Forecast]:
-    """What one wide model predicts, of as many latents as are needed, until it has settled or had ``most`` steps.
+    """Yield the forecasts of one wide model until it has converged or reached ``step_limit``.
 
-    It is widened while it has no surplus; one that is far too wide is replaced by the least.
+    Its width is doubled while it has no surplus. A model that is far too wide is replaced by one of minimum width.
     """
-    # A threshold of k lets about k surplus latents pass, so the wide model must have room for them.
-    least = min(goal.cap, max(SETTINGS.first_width, round(2 * goal.threshold) + SETTINGS.first_width // 2))
-    width = max(least, min(goal.cap, goal.n_init or 1))
+    # A threshold of k allows about k surplus latents, so the wide model must include them.
+    min_width = min(
+        goal.cap, max(SETTINGS.first_width, round(2 * goal.threshold) + SETTINGS.first_width // 2)
+    )
+    width = max(min_width, min(goal.cap, goal.n_init or 1))
     while True:
         before = len(trials)
-        for steps in schedule(most, SETTINGS.first_look):
+        for steps in schedule(step_limit, SETTINGS.first_look):
             curves = candidates.watch(width, steps, learning_rate=goal.careful_rate())
-            found = _predicted(curves, goal.threshold, candidates.n_gamma_values)
+            latest = _predicted(curves, goal.threshold, candidates.n_gamma_values)
             trace = float(curves.variances[-1].sum())
-            decision: Decision = "fits" if found.value == width else "too many"
-            seen = Trial(width, candidates.seed, trace, decision, steps, curve=curves.trace, role="wide")
-            trials[before:] = [seen]  # the time may be over before the next look
-            yield found
-            if found.best is not None and is_table(candidates, goal):
+            decision: Decision = "fits" if latest.value == width else "too many"
+            trial = Trial(width, candidates.seed, trace, decision, steps, curve=curves.trace, role="wide")
+            trials[before:] = [
+                trial
+            ]  # recorded now, because the time limit can be reached before the next verdict
+            yield latest
+            if latest.best is not None and is_table(candidates, goal):
                 break  # more steps only overfit more
-            # Without surplus it cannot say where the threshold is crossed, however long it is trained.
-            if found.has_settled or (
-                found.value > width - SETTINGS.min_surplus and steps >= SETTINGS.first_look * 4
+            # Without surplus latents it cannot predict the crossing of the threshold, even with more training.
+            if latest.has_settled or (
+                latest.value > width - SETTINGS.min_surplus and steps >= SETTINGS.first_look * 4
             ):
                 break
-        if SETTINGS.max_width_ratio * max(1, found.value) < width and width > least and len(trials) == 1:
-            width = least
+        if SETTINGS.max_width_ratio * max(1, latest.value) < width and width > min_width and len(trials) == 1:
+            width = min_width
             continue
-        most_predicted = width - SETTINGS.min_surplus
-        if found.value <= most_predicted or (found.best is not None and found.best.value <= most_predicted):
+        max_value = width - SETTINGS.min_surplus
+        if latest.value <= max_value or (latest.best is not None and latest.best.value <= max_value):
             return
         if width >= goal.cap:
             raise CapError(
@@ -57,15 +61,17 @@ def wide_forecasts(
 
 
 def _predicted(curves: Curves, threshold: float | int, n_features: int | None) -> Forecast:
-    """What a wide model predicts, and if it learns observations by heart by now, what it predicted before that."""
+    """Return the forecast of a wide model, with the forecast at its lowest held-out loss if it overfits."""
 
     def until(last: int) -> Forecast:
-        seen = curves.steps <= last
-        gammas = None if curves.gammas is None else curves.gammas[seen]
-        return forecast(curves.steps[seen], curves.variances[seen], threshold, n_features, gammas)
+        rows = curves.steps <= last
+        gammas = None if curves.gammas is None else curves.gammas[rows]
+        return forecast(curves.steps[rows], curves.variances[rows], threshold, n_features, gammas)
 
     best = best_step(curves.held_out)
-    found = until(int(curves.steps[-1]))
+    latest = until(int(curves.steps[-1]))
     if curves.is_elbo and curves.held_out:
-        found = dataclasses.replace(found, held_out=min(loss for _, loss, _ in curves.held_out))
-    return found if best is None else dataclasses.replace(found, best=until(max(best, SETTINGS.first_look)))
+        latest = dataclasses.replace(latest, held_out=min(loss for _, loss, _ in curves.held_out))
+    if best is None:
+        return latest
+    return dataclasses.replace(latest, best=until(max(best, SETTINGS.first_look)))

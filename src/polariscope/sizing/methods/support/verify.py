@@ -16,11 +16,16 @@ from polariscope.sizing.trial import Trial
 
 
 def verify(
-    candidates: AbstractCandidates, goal: Goal, most: int, wide: Forecast, begun: int, trials: list[Trial]
+    candidates: AbstractCandidates,
+    goal: Goal,
+    step_limit: int,
+    wide: Forecast,
+    begun: int,
+    trials: list[Trial],
 ) -> int:
-    """The largest n of which a narrow model fits, while one with a latent more does not.
+    """Return an n such that a narrow model with n latents fits and one with n + 1 does not.
 
-    Narrow models begin with the latents of the wide one after ``begun`` steps.
+    Narrow models are initialised from the wide one after ``begun`` steps.
     """
     n_wide = len(trials)
 
@@ -31,32 +36,32 @@ def verify(
         first = SETTINGS.first_look_narrow if is_pruned else SETTINGS.first_verdict
         is_first = len(trials) == n_wide
         if is_first and candidates.benefits_from_parallel and n < min(goal.cap, len(wide.traces) - 1):
-            candidates.watch_together((n, n + 1), min(first, most), **how)  # the two that mostly decide
+            candidates.watch_together((n, n + 1), min(first, step_limit), **how)  # mostly these two decide
         has_descended = is_pruned and wide.steps >= SETTINGS.min_steps
         trial = decide(
             candidates,
             n,
             goal.threshold,
-            most,
+            step_limit,
             n_active=n_active,
             first=first,
             has_descended=has_descended,
             **how,
         )
-        # The data can be learned, as the wide model shows.
+        # The wide model has learned from these data, so a narrow one that has not is undecided.
         if wide.n_active and trial.cause == "silent":
             trial = dataclasses.replace(trial, projected=(0.0, max(goal.threshold, trial.statistic)))
         trials.append(trial)
         return passes(trial, goal.threshold), trial.statistic
 
-    expected = wide.after(min(SETTINGS.first_look_narrow, most) if candidates.can_prune else 0)
+    expected = wide.after(min(SETTINGS.first_look_narrow, step_limit) if candidates.can_prune else 0)
     return search_guided(measured, expected, goal.threshold, goal.cap)
 
 
 def training_of(
     candidates: AbstractCandidates, n: int, goal: Goal, wide: Forecast, begun: int
 ) -> dict[str, Any]:
-    """How a narrow model is trained: from the wide one's latents, where it has them to spare."""
+    """Return the options of a narrow model, which is initialised from the wide one if possible."""
     width = len(wide.traces)
     pruned = {"pruned_from": (width, begun)} if candidates.can_prune and n < width else {}
     return {"learning_rate": goal.careful_rate(), **pruned}
@@ -65,7 +70,10 @@ def training_of(
 def count_faint(
     candidates: AbstractCandidates, trials: Sequence[Trial], answer: int, how: dict[str, Any]
 ) -> int:
-    """How many latents the threshold lets pass: one that is given up adds less than 1. 0 when all are."""
+    """Return the number of latents of the answer's model that are not active; 0 if none of them is active.
+
+    The threshold allows them, because a pruned latent can add less than 1.
+    """
     steps = [trial.steps for trial in trials if trial.n_latents == answer and trial.role != "wide"]
     if not steps:
         return 0

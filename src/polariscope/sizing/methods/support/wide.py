@@ -1,4 +1,4 @@
-"""One wide model, from which surplus latents are counted."""
+"""Count of latents in one wide model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Count = Callable[[Representation], int]
 def count_in_wide_model(
     candidates: AbstractCandidates, goal: Goal, count: Count, **changes: OptionValue
 ) -> SeedResult:
-    """Count latents of one model that has some to spare; its width is doubled until it has."""
+    """Count latents of one wide model, whose width is doubled until not all of them count."""
     trials: list[Trial] = []
     width = min(goal.cap, max(WIDTH, goal.n_init or 1))
     steps = goal.fixed_steps
@@ -42,7 +42,7 @@ def count_in_wide_model(
 
 
 def _interval(representation: Representation, count: Count, seed: int) -> tuple[int, int]:
-    """Lowest and highest count over resamples of the samples."""
+    """Return the lowest and highest count over resamples of the samples."""
     draw = generator(seed, "wide")
     counts = []
     for _ in range(N_RESAMPLES):
