@@ -356,3 +356,22 @@ def test_a_covariance_that_is_none_is_refused() -> None:
     rep = Representation(np.zeros((4, 2)), np.ones((4, 2)), np.zeros((4, 2)), covariance=bad)
     with pytest.raises(InputError, match="covariance must be positive definite for every sample"):
         decompose(rep)
+
+
+@pytest.mark.parametrize("variance", [1e300, 1e-320])
+def test_variances_that_overflow_are_refused(variance: float) -> None:
+    draw = np.random.default_rng(0)
+    mean = draw.normal(size=(200, 3))
+    rep = Representation(mean, np.full_like(mean, variance), mean)
+    with pytest.raises(InputError, match=r"variance must lie between 1e-100 and 1e\+30, got"):
+        decompose(rep)
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 2.0])
+def test_codes_that_are_not_draws_from_the_posterior_are_refused(factor: float) -> None:
+    draw = np.random.default_rng(0)
+    mean, variance = draw.normal(size=(500, 3)), np.full((500, 3), 0.1)
+    noise = draw.normal(size=mean.shape) * np.sqrt(variance)
+    assert decompose(Representation(mean, variance, mean + noise)).rate > 0
+    with pytest.raises(InputError, match="sampled must contain draws from"):
+        decompose(Representation(mean, variance, mean + factor * noise))

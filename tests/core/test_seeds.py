@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import math
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
-from polariscope.core.seeds import derive, generator, random_bytes, random_integers, random_words, uniforms
+from polariscope.core.errors import InputError
+from polariscope.core.seeds import (
+    check_seed,
+    derive,
+    generator,
+    random_bytes,
+    random_integers,
+    random_words,
+    uniforms,
+)
 
 
 def test_streams_are_told_apart_by_seed_and_by_name() -> None:
@@ -74,3 +85,18 @@ def test_uniform_numbers_are_uniform() -> None:
     assert np.abs(draws - np.arange(1, 10_001) / 10_000).max() < 2 / np.sqrt(10_000)
     assert draws[0] > 0
     assert draws[-1] < 1
+
+
+@pytest.mark.parametrize(
+    ("seed", "words"),
+    [(math.nan, "be an integer, got nan"), ("a", "be an integer, got 'a'"), (1.5, "be an integer, got 1.5"),
+     (True, "be an integer, got True"), (-1, "not be negative, got -1")],
+)  # fmt: skip
+def test_a_seed_is_an_integer_of_at_least_0(seed: object, words: str) -> None:
+    with pytest.raises(InputError, match=f"seed must {words}"):
+        check_seed(seed)
+
+
+def test_integers_of_numpy_and_of_any_size_are_seeds() -> None:
+    check_seed(np.int64(3))
+    assert derive(2**70, "noise") != derive(0, "noise")

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 LOG_2PI = math.log(2 * math.pi)
 CROWD = 10
 """Minimum average number of overlapping encodings; with fewer, q(z) describes the samples instead of the data."""
+MIN_VARIANCE, MAX_VARIANCE = 1e-100, 1e30
+"""Smallest and largest posterior variance; beyond them inverses and squares overflow."""
+MIN_VALUES = 200
+"""Number of codes from which their spread is checked."""
+MAX_SPREAD_ERROR, N_ERRORS = 0.2, 8
+"""Tolerated deviation of the spread of draws from 1: this value, or so many standard errors if they are more."""
 
 PriorForm = Literal["gaussian", "independent", "other", "conditional"]
 
@@ -141,6 +147,7 @@ def decompose(
             ),
             remedy="decompose a model whose posterior is 'diagonal' or 'full'",
         )
+    _check_draws(mean, variance, z)
     centre = mean.mean(axis=0)
     mean, z = mean - centre, z - centre  # a common offset would cost digits in the products below
     factor = _factor(representation, rows)
@@ -186,6 +193,34 @@ def decompose(
         prior=form,
         notes=tuple(_notes(means["mutual_information"], len(z), form)),
     )
+
+
+def _check_draws(
+    mean: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "sample latent"],
+    z: Float[np.ndarray, "sample latent"],
+) -> None:
+    """Refuse variances whose inverses or squares overflow, and codes that are not draws from the posterior."""
+    low, high = float(variance.min()), float(variance.max())
+    if low < MIN_VARIANCE or high > MAX_VARIANCE:
+        raise InputError(
+            "variance",
+            f"lie between {MIN_VARIANCE:g} and {MAX_VARIANCE:g}",
+            got=f"{low if low < MIN_VARIANCE else high:g}",
+            remedy="the model might have diverged",
+        )
+    squares = (z - mean) ** 2 / variance
+    spread = float(squares.mean())
+    # The mean of n squares of standard normal numbers has the standard error √(2/n). Latents with a full covariance
+    # are dependent, so far fewer of the n values can be independent: each sample counts as one.
+    error = math.sqrt(2 / len(z))
+    if z.size >= MIN_VALUES and abs(spread - 1) > max(MAX_SPREAD_ERROR, N_ERRORS * error):
+        raise InputError(
+            "sampled",
+            "contain draws from N(mean, variance), so the squares of (sampled − mean)/σ average 1",
+            got=f"{spread:.3g}",
+            remedy="leave sampled out, or pass the variance that they were drawn with",
+        )
 
 
 def _rows(representation: Representation, n_samples: int | None, seed: int) -> np.ndarray:

@@ -12,6 +12,19 @@ import json
 import numpy as np
 from jaxtyping import Float, Int, Shaped, UInt8, UInt32, UInt64
 
+from polariscope.core.errors import InputError
+
+
+def check_seed(seed: object) -> None:
+    """Refuse a seed that is not an integer of at least 0.
+
+    :param seed: the seed.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise InputError("seed", "be an integer", got=f"{seed!r}")
+    if seed < 0:
+        raise InputError("seed", "not be negative", got=f"{seed}")
+
 
 def derive(seed: int, *names: object) -> int:
     """Derive a 63-bit seed for the stream ``names`` of ``seed``, the same on every machine and Python version.
@@ -19,6 +32,7 @@ def derive(seed: int, *names: object) -> int:
     >>> derive(0, "noise") == derive(0, "noise"), derive(0, "noise") == derive(1, "noise")
     (True, False)
     """
+    check_seed(seed)
     text = json.dumps([str(part) for part in (seed, *names)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
