@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -101,9 +102,13 @@ def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     assert "The report is in" in call("study report mine.toml").out
     assert (study.parent / "mine/study.html").exists()
     study.write_text(FILE.replace("[1, 4]", "[4]"))
+    by_hand = study.parent / "mine/runs/by-hand"
+    shutil.copytree(next((study.parent / "mine/runs").iterdir()), by_hand)
+    (study.parent / "mine/runs/notes").mkdir()
     assert "2 folders of an earlier design" in call("study clean mine.toml").out
     assert "2 folders deleted." in call("study clean mine.toml --yes").out
-    assert len(list((study.parent / "mine/runs").iterdir())) == 2
+    assert by_hand.exists()  # only folders that the study began are deleted
+    assert len(list((study.parent / "mine/runs").iterdir())) == 4
     assert "2 done" in call("study status mine.toml").out
 
 

@@ -28,7 +28,7 @@ from polariscope.storage.lease import is_taken
 from polariscope.studies.analyses import AbstractOnce, AbstractOver
 from polariscope.studies.analyses.encode import EncodeAnalysis
 from polariscope.studies.design import StudyDesign
-from polariscope.studies.planned_runs import StudyRun, once_settings, plan_runs
+from polariscope.studies.planned_runs import StudyRun, is_named_by_its_settings, once_settings, plan_runs
 
 logger = logging.getLogger("polariscope")
 
@@ -282,14 +282,18 @@ class Ledger:
         return retried
 
     def others(self) -> Iterator[Path]:
-        """Yield run folders inside the study's folder that do not belong to the design, but to an earlier one."""
+        """Yield run folders inside the study's folder that an earlier design of the study began.
+
+        Folders that were not made by a study are never yielded, nor are runs whose settings are damaged.
+        """
         runs_folder = self.folder / "runs"
         wanted = {run.folder.resolve() for run in self.every}
         # A folder of runs elsewhere can be shared with other studies, whose runs must not be removed.
         if Path(str(self.study.runs)).resolve() != runs_folder.resolve() or not runs_folder.is_dir():
             return
         for folder in sorted(runs_folder.iterdir()):
-            if folder.is_dir() and folder.resolve() not in wanted and not is_taken(folder):
+            is_other = folder.is_dir() and folder.resolve() not in wanted
+            if is_other and is_named_by_its_settings(folder) and not is_taken(folder):
                 yield folder
 
 

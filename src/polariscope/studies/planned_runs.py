@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from polariscope.core import files
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import affecting
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import parse_source
@@ -90,6 +90,18 @@ def _check_device(device: str) -> None:
 def _digest(job: RunPlan) -> str:
     """Return the hash of everything that determines the weights of a run."""
     return weights_hash(job.describe("cpu", {"threads": 1}), affecting(TrainSettings, "weights"))
+
+
+def is_named_by_its_settings(folder: Path) -> bool:
+    """Return True if a folder contains a run with the name that a study gives it, the hash of its settings.
+
+    :param folder: any folder.
+    """
+    try:
+        settings = RunFolder(folder).settings
+        return folder.name == weights_hash(settings, affecting(TrainSettings, "weights"))[:SHORT]
+    except (PolariscopeError, OSError, KeyError, TypeError):
+        return False
 
 
 def _folder(study: StudyDesign, digest: str) -> Path:
