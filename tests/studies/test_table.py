@@ -533,3 +533,19 @@ def test_the_interval_of_a_count_stays_between_0_and_the_number_of_latents() -> 
     }
     assert found[1.0, "active"] == found[1.0, "passive"] == (0, 8)
     assert found[1.0, "mig"] == (0, 1)
+
+
+def test_a_query_reads_and_never_writes(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    table = by_beta(lambda beta, seed: {"mig": 0.5})
+    target = tmp_path / "stolen.csv"
+    for query in (
+        f"copy runs to '{target}'",
+        "install httpfs",
+        "select 1; drop view runs",
+        "set threads = 1",
+    ):
+        with pytest.raises(InputError, match="must be one SELECT statement"):
+            table.sql(query)
+    assert not target.exists()
+    assert table.sql("select count(*) as n from runs").rows[0]["n"] == 7

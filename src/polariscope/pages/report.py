@@ -11,7 +11,6 @@ from markupsafe import Markup
 from polariscope.analysis.regime.rule import POLARISED
 from polariscope.analysis.regime.sentences import stability
 from polariscope.analysis.representation import Representation
-from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.text import percent, readable
 from polariscope.data.data_like import DataLike
@@ -27,6 +26,7 @@ from polariscope.pages.settings_groups import settings_groups
 from polariscope.runs.run import Run
 from polariscope.runs.run_like import RunLike
 from polariscope.storage import report_file
+from polariscope.storage.outputs import check_output
 
 TEMPLATE = "report.html.j2"
 
@@ -169,7 +169,7 @@ def report(
     settings = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
     options: dict[str, Any] = {name: value for name, value in settings.items() if value != "newest"}
     if out is not None:
-        files.check_target(Path(out), "out")
+        check_output(Path(out), "out", [run] if isinstance(run, str | Path) else [])
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         step = step or run.step
         run = run.folder

@@ -13,21 +13,28 @@ from polariscope.studies.analyses import Cell
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+WITHOUT_EXTENSIONS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+"""Settings of duckdb under which no extension is installed or loaded."""
+
 
 def query_frame(frame: DataFrame, query: str) -> DataFrame:
     """Return the result of a query; the frame is called ``runs``, unless it has no columns.
 
     :param frame: frame whose columns have one type each.
-    :param query: query in SQL.
+    :param query: one SELECT statement.
     """
     try:
         duckdb = importlib.import_module("duckdb")
     except ImportError:
         raise not_installed("a query over a table", "duckdb", "duckdb") from None
-    with duckdb.connect() as connection:
+    # A query reads: it cannot write files, change settings or fetch extensions that open the network.
+    with duckdb.connect(config=WITHOUT_EXTENSIONS) as connection:
         if len(frame.columns):
             connection.register("runs", frame)
         try:
+            kinds = [statement.type for statement in connection.extract_statements(query)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                raise InputError("the query", "be one SELECT statement", got=f"{query!r}")
             answer = connection.execute(query)
             names = [column[0] for column in answer.description or ()]
             # Fetched as tuples: as a frame, pandas would convert sums of integers to floats.
