@@ -239,7 +239,8 @@ def main() -> None:
                 f"changes {case.changes} moves {state.moves}"
             )
     print(
-        "| runs | cases | misses | false alarms | same, gain below half the tolerance | worst miss | neither state |"
+        "| runs | cases | misses | false alarms | false alarms with a true gain below half the tolerance | "
+        "worst miss | other states |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for half in ("chosen on", "unseen"):

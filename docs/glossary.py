@@ -15,8 +15,8 @@ def page() -> str:
     lines = [
         "# Glossary",
         "",
-        "The words a newcomer meets, in the order in which they build on each other. Reports show the same sentences",
-        "as tooltips. This page is written by `make docs` from `src/polariscope/pages/templates/glossary.toml`.",
+        "Terms of the reports and of this documentation, each after those that it builds on. Reports show the same",
+        "texts as tooltips. This page is written by `make docs` from `src/polariscope/pages/templates/glossary.toml`.",
         "",
     ]
     lines += [f"- **{term.name}**: {term.meaning}" for term in glossary()]

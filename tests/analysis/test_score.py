@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 
 from analysis.metrics.known import noise
+from long_training import unchecked
 from polariscope.analysis import code_table as _table
 from polariscope.analysis.course import snapshot
 from polariscope.analysis.metrics import Score, Scores, family
@@ -73,7 +75,7 @@ def test_all_scores_every_metric_or_says_why_not(representation: Representation)
     stored = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert stored["scores"]["dci"]["value"] == found["dci"].value
     assert stored["factor_names"] == ["shape", "scale"]
-    assert "udr: does not apply" in str(found)
+    assert "udr does not apply" in str(found)
 
 
 def test_without_factors_only_what_needs_none_is_scored() -> None:
@@ -142,6 +144,15 @@ def test_an_unknown_name_is_refused_before_anything_is_computed(
     with pytest.raises(InputError, match=message):
         score(representation, metrics, progress=lambda name, *_: told.append(name))
     assert told == []
+
+
+@unchecked()
+@pytest.mark.parametrize("metrics", [5, ["mig", 5]])
+def test_metrics_that_are_not_names_are_refused(representation: Representation, metrics: Any) -> None:
+    with pytest.raises(
+        InputError, match="metrics must be names as a list or joined by commas, or 'all', got"
+    ):
+        score(representation, metrics)
 
 
 def test_metrics_of_posteriors_refuse_sampled_codes_and_other_priors() -> None:

@@ -166,7 +166,7 @@ def test_a_checkpoint_is_diagnosed_by_its_step(call, tiny, elsewhere):
     assert [one.key.step for one in artefacts(elsewhere / "run", "regime")] == [10, 30]
     refused = call("diagnose run --step 11")
     assert refused.code == 2
-    assert "has models of the steps 10, 20, 30, not of step 11" in refused.err
+    assert "has no model of step 11 (kept steps: 10, 20, 30" in refused.err
 
 
 def test_an_unfinished_run_is_diagnosed_at_a_step_it_has(call, trained, elsewhere):

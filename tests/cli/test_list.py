@@ -63,7 +63,10 @@ def test_options_of_functions_are_listed_as_arguments_not_as_flags(call):
 def test_a_member_is_explained_with_every_option(call):
     printed = call("list metrics mig")
     assert printed.code == 0
-    assert "Gap in mutual information between the two most informative latents of each factor." in printed.out
+    assert (
+        "Gap in mutual information between the two latents that are most informative about each factor."
+        in printed.out
+    )
     assert ":param" not in printed.out
     rows = {
         cells[0]: cells[1:]

@@ -43,7 +43,7 @@ def test_parts_depend_on_the_seed_alone():
 @pytest.mark.parametrize(
     ("n", "fractions", "words"),
     [
-        (2, (0.9, 0.05, 0.05), "n must be at least 3"),
+        (2, (0.9, 0.05, 0.05), "the number of observations must be at least 3"),
         (10, (0.9, 0.1, 0.0), "three positive numbers"),
         (10, (0.9, 0.1, 0.1), "add up to 1, got .* with sum 1.1"),
         (10, (0.9, float("nan"), 0.1), "three positive numbers"),

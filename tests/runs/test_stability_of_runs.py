@@ -60,7 +60,7 @@ def test_models_and_a_checkpoint_are_taken_too(runs: list[Path]) -> None:
     found = ps.stability(models, data, n_samples=300, n_permutations=19)
     # Found by the same seed among the same observations.
     assert found.to_dict() == ps.stability(runs, n_samples=300, n_permutations=19).to_dict()
-    with pytest.raises(InputError, match="not of step 123"):
+    with pytest.raises(InputError, match="no model of step 123"):
         ps.stability(runs, step=123)
 
 

@@ -273,3 +273,9 @@ def test_the_norm_of_the_gradient_is_pytorchs() -> None:
     assert torch.equal(gradient_norm(weights, None), expected)
     gradient_norm(weights, 0.5)
     assert gradient_norm(weights, None) == pytest.approx(0.5, rel=1e-4)
+
+
+@unchecked()
+def test_a_folder_that_is_not_a_path_is_refused():
+    with pytest.raises(InputError, match="out must be the path of a run folder, got 3"):
+        train(gaussian_data(100), n_latents=2, steps=2, out=3)  # type: ignore[arg-type]

@@ -36,7 +36,9 @@ class Models:
         if any(isinstance(model, Representation) for model in models):
             models, variance = _unpack(models, variance, labels)
         if len(models) < 2:
-            raise InputError("models", "be at least 2, because they are compared", got=len(models))
+            raise InputError(
+                "models", "contain at least two models, which are compared with each other", got=len(models)
+            )
         self.codes: list[Float[np.ndarray, "sample _"]] = [
             check_codes(cast("ArrayInput", codes), f"codes of {label}")
             for label, codes in zip(labels, models, strict=True)

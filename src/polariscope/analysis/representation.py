@@ -81,7 +81,7 @@ class Representation(AbstractRecord):
     """Fit of the model's likelihood to the residuals; empty without a decoder."""
     notes: tuple[str, ...] = ()
     """Notes about the encoding."""
-    meaning_of_passive: str = "its posterior is the prior N(0, 1) for every input"
+    meaning_of_passive: str = "its posterior is close to the prior N(0, 1) for every input"
     """Description of a passive latent under the prior."""
 
     def __post_init__(self) -> None:

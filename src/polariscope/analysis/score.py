@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -175,7 +175,15 @@ def _plan(
     metrics: str | Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return the metric and options of each token; all tokens are checked before any metric is computed."""
-    tokens = [word.strip() for word in metrics.split(",")] if isinstance(metrics, str) else list(metrics)
+    tokens = (
+        [word.strip() for word in metrics.split(",")]
+        if isinstance(metrics, str)
+        else list(metrics)
+        if isinstance(metrics, Iterable)
+        else [metrics]
+    )
+    if not all(isinstance(word, str) for word in tokens):
+        raise InputError("metrics", "be names as a list or joined by commas, or 'all'", got=metrics)
     tokens = [name for word in tokens if word for name in (family if word == "all" else [word])]
     plan = {}
     for word in tokens:
@@ -289,7 +297,7 @@ class _Pass:
         if self.arrays.factors is None:
             return None, InputError(
                 problem="it requires factors, and these samples have none",
-                remedy="encode a dataset with known factors",
+                remedy="encode a dataset with known factors, or pass factors together with an array of codes",
             )
         factors = check_factors(self.arrays.factors, self.without_factors.n_samples)
         names = named(self.arrays.factor_names, factors.shape[1])

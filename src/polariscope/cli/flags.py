@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
 
 from polariscope.cli.command import HELP_ALL, RecordCommand, default_note, explain, spelling
-from polariscope.core.errors import Argument, Call, Either, InputError, Piece, Spelling, Text
+from polariscope.core.errors import Argument, Call, Either, InputError, Spelling, Text
 from polariscope.core.option_values import is_switch, show
 from polariscope.core.options import Option, check_options, options_of, route
 from polariscope.core.registry import Family
@@ -409,13 +409,13 @@ def _refusal(
         )
     elsewhere = [group for group in every() if group.has(flag)]
     if elsewhere:
-        homes = " and ".join(group.title for group in elsewhere)
+        homes = _titles(elsewhere)
         here = ", ".join(group.title for group in selected if group.name)
         parts = [Argument(group.part, group.name) for group in elsewhere if group.part != "data"]
-        add: list[Piece] = [piece for part in parts for piece in (" or ", part)]
+        another = " or another of these" if len(parts) > 1 else ""
         return InputError(
             problem=f"no option {flag} here: it belongs to {homes}, and the selected parts are {here}",
-            remedy=("add ", *add[1:], f", or leave {flag} out") if parts else f"leave {flag} out",
+            remedy=("add ", parts[0], f"{another}, or leave {flag} out") if parts else f"leave {flag} out",
         )
     flags = [*own_flags, *(known for group in selected for known in group.flags)]
     # Options of parts that are not selected are suggested too, with their part: --bta is --beta of objective beta.
@@ -432,6 +432,14 @@ def _refusal(
         return InputError(problem=f"no option {flag}", remedy=(Argument("help_all"), " lists all options"))
     home = f", an option of {others[nearest[0]]}" if nearest[0] in others else ""
     return InputError(problem=f"no option {flag}", remedy=f"did you mean {nearest[0]}{home}?")
+
+
+def _titles(groups: Sequence[Group]) -> str:
+    """Name groups, those of one part together: objective beta, beta-tc and data gaussian."""
+    names: dict[str, list[str]] = {}
+    for group in groups:
+        names.setdefault(group.part, []).append(group.name)
+    return " and ".join(f"{part} {', '.join(own)}".strip() for part, own in names.items())
 
 
 def read_settings(family: Family, tokens: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -32,7 +32,8 @@ def show(run: Folder) -> None:
     opened = Run(run)
     say(repr(opened))
     steps = ", ".join(f"{step:,}" for step in opened.steps)
-    say(f"{'models':<11}{f'of steps {steps}' if steps else 'none yet'}")
+    noun = "step" if len(opened.steps) == 1 else "steps"
+    say(f"{'models':<11}{f'at {noun} {steps}' if steps else 'none yet'}")
     artefacts = TextTable(
         "result", "settings", "step", "file", "size", numbers=("step", "size"), prose=("settings",)
     )

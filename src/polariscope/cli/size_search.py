@@ -43,11 +43,11 @@ class SearchOptions:
     """Seeds and folder of a search."""
 
     seed: int = 0
-    """Seed of the first models."""
+    """First seed; further seeds are seed + 1, seed + 2, …"""
     seeds: Annotated[int, Ge(1)] = 1
-    """Number of seeds; the answer is their median."""
+    """Number of seeds. The answer of a search is their median; curves and tables show the mean."""
     out: Annotated[Path, Flag("FOLDER")] | None = None
-    """Folder for the models, the answer, its page and its picture."""
+    """Folder for the models and the results."""
     quiet: bool = False
     """Print only the answer."""
 

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 def table(file: File, rows: RowOptions, screen: ScreenOptions, output: FileOptions) -> None:
     """Show settings and results of all runs of a study.
 
-    The table shows the settings that vary, the loss, the number of latents of each type and the KL. --columns shows
-    other results instead, and --all shows all of them. Files contain all columns. Piped output has the same columns as
-    the terminal, but lines are not wrapped.
+    The table shows the settings that vary, the loss, the number of latents in use, the state of the training, the
+    number of latents of each type and the KL. --columns shows other results instead, and --all shows all of them. Files
+    contain all columns unless some are selected. Piped output has the same columns as the terminal, but lines are not
+    wrapped.
     """
     selected = rows.of(_runs(file))
     if not write_table(selected, output):

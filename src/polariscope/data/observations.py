@@ -39,11 +39,11 @@ class Subset:
     """A selection of observations: their number, the part of the split, and the seed."""
 
     n_samples: Annotated[int, Ge(1), Advice("None takes the whole dataset")] | None = 10_000
-    """Number of observations, drawn without replacement; None for all, in their order."""
+    """Number of observations, drawn at random without replacement; None for all, in the order of the data."""
     seed: Annotated[int, Ge(0)] = 0
     """Seed of the selection of observations and of all noise."""
     part: Part = "all"
-    """Part of the run's split from which they are drawn: all, train, validation or test."""
+    """Part of the run's split from which the observations are drawn."""
 
     def choose(self, n_observations: int, split: Callable[[], Split] | None) -> Int[np.ndarray, " sample"]:
         """Return the indices of these observations.

@@ -50,7 +50,10 @@ def split(n: int, fractions: tuple[float, float, float] = (0.9, 0.05, 0.05), see
     """
     if n < 3:
         raise InputError(
-            "n", "be at least 3 to have train, validation and test samples", got=n, remedy="add samples"
+            "the number of observations",
+            "be at least 3, one each for training, validation and test",
+            got=n,
+            remedy="add observations",
         )
     if len(fractions) != 3 or not all(math.isfinite(part) and part > 0 for part in fractions):
         raise InputError("fractions", "be three positive numbers (train, validation, test)", got=fractions)

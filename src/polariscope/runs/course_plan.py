@@ -93,12 +93,12 @@ def plan_course(
         )
     if len(selected) == 1 and steps is None:
         raise InputError(
-            problem=f"{run.path} has a model of step {selected[0]} only, and a course requires at least two",
+            problem=f"{run.path} has only the model of step {selected[0]}, and a course requires at least two steps",
             remedy=(
                 "train with ",
                 Argument("keep_checkpoints", "all"),
-                " and a smaller ",
-                Argument("checkpoint_every"),
+                " and, for example, ",
+                Argument("checkpoint_every", 100),
             ),
         )
     indices = run.choose(subset)

@@ -197,8 +197,8 @@ class TrainedRun:
         if step not in self.folder.checkpoints.steps:
             raise InputError(
                 problem=(
-                    f"{self.path} has models of the steps {', '.join(map(str, self.steps)) or 'none'}, "
-                    f"not of step {step}"
+                    f"{self.path} has no model of step {step} (kept steps: "
+                    f"{', '.join(map(str, self.steps)) or 'none'})"
                 ),
                 remedy=("train with ", Argument("keep_checkpoints", "all"), " to keep every checkpoint"),
             )

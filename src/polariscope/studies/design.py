@@ -213,7 +213,10 @@ class StudyDesign:
         try:
             tables = tomllib.loads(file.read_text(encoding="utf-8"))
         except OSError as error:
-            raise InputError("study", "be a file that can be read", got=f"{file}: {error.strerror}") from None
+            raise InputError(
+                problem=f"the study file {file} cannot be read ({error.strerror})",
+                remedy="check the path, or use a name from 'polariscope study list'",
+            ) from None
         except ValueError as error:
             raise InputError("study", "be a TOML file", got=f"{file}: {error}") from None
         folder = file.parent if file == Path(path) else Path()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,8 @@ def train(
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
         the training by name.
     """
+    if out is not None and not isinstance(out, str | os.PathLike | RunFolder):
+        raise InputError("out", "be the path of a run folder", got=out)
     with DATA_LOCK:
         job = plan(
             data,

@@ -156,7 +156,11 @@ def test_the_jackknife_gives_the_spread_over_draws() -> None:
 @pytest.mark.parametrize(
     ("models", "options", "words"),
     [
-        ([np.ones((5, 2))], {}, "models must be at least 2, because they are compared, got 1"),
+        (
+            [np.ones((5, 2))],
+            {},
+            "models must contain at least two models, which are compared with each other, got 1",
+        ),
         ([noise(5, 2), noise(6, 2)], {}, r"must encode the same samples, got \[5, 6\] rows"),
         ([noise(5, 2), np.full((5, 2), np.nan)], {}, "codes of model 1 must be finite"),
         (

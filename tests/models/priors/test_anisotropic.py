@@ -125,7 +125,7 @@ def test_given_variances_are_taken_as_they_are(kind: type[AbstractAnisotropicPri
     made = built(kind(variances=(0.1, 5.0)), 2)
     np.testing.assert_allclose(variances_of(made), [0.1, 5.0], rtol=1e-6)
     assert made.meaning_of_passive == (
-        "its posterior is its own prior N(0, s²) for every input, with a variance s² that differs between "
+        "its posterior is close to its own prior N(0, s²) for every input, with a variance s² that differs between "
         "latents, from 0.1 to 5"
     )
 

@@ -184,6 +184,6 @@ def test_widths_that_are_none_are_refused() -> None:
 @pytest.mark.parametrize(("mean", "centre"), [("fixed", "0"), ("learned", "μ(u)")])
 def test_it_says_what_a_passive_latent_looks_like(mean: str, centre: str) -> None:
     assert built(ConditionalPrior(mean=mean)).meaning_of_passive == (
-        f"its posterior is the prior N({centre}, Σ(u)) of its own auxiliary values u for every input; the "
+        f"its posterior is close to the prior N({centre}, Σ(u)) of its own auxiliary values u for every input; the "
         "variance Σ is learned and can be far from 1"
     )

@@ -108,7 +108,7 @@ def test_by_default_a_passive_latent_lies_in_the_spike() -> None:
     (variance,) = nearest_variances(0.9, 0.05)
     assert 0.05**2 < variance < 1.1 * 0.05**2
     assert built(0.9, 0.05).meaning_of_passive == (
-        "its posterior is N(0, 0.00266) for every input, the Gaussian nearest to the spike-and-slab prior"
+        "its posterior is close to N(0, 0.00266) for every input, the Gaussian nearest to the spike-and-slab prior"
     )
 
 

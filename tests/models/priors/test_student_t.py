@@ -99,7 +99,7 @@ def test_it_is_not_rotation_invariant() -> None:
 
 def test_it_says_what_a_passive_latent_looks_like() -> None:
     assert built(9.0).meaning_of_passive == (
-        "its posterior is N(0, 1.21) for every input, the Gaussian nearest to the prior, a Student-t with 9 "
+        "its posterior is close to N(0, 1.21) for every input, the Gaussian nearest to the prior, a Student-t with 9 "
         "degrees of freedom"
     )
 

@@ -93,5 +93,5 @@ def test_a_group_at_one_step_is_compared_with_another_or_itself_at_another_step(
     values, labels = found(one="beta=1", other="beta=4", other_step=4)  # the first as it is in the end
     assert labels == {("beta=1 at step 12", "beta=4 at step 4", 4)}
     assert values == expected([one[1] for one in ones], [four[0] for four in fours])
-    with pytest.raises(InputError, match="has models of the steps 4, 8, 12, not of step 5"):
+    with pytest.raises(InputError, match=r"has no model of step 5 \(kept steps: 4, 8, 12\)"):
         found(one="beta=1", step=5, other_step=12)

@@ -287,7 +287,7 @@ class Scores(AbstractRecord):
     def __str__(self) -> str:
         lines = [f"Scores of {self.coverage}, {self.source} representation:"] if self.scores else []
         lines += [str(score) for score in self.scores.values()]
-        lines += [f"{name}: does not apply. {reason}" for name, reason in self.not_applicable.items()]
+        lines += [f"{name} does not apply: {reason}" for name, reason in self.not_applicable.items()]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 

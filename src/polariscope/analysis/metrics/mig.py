@@ -37,7 +37,7 @@ def mig(
     n_bins: Annotated[int, Ge(2)] = N_BINS,
     n_samples: Annotated[int, Ge(2)] = 2000,
 ) -> Score:
-    r"""Gap in mutual information between the two most informative latents of each factor.
+    r"""Gap in mutual information between the two latents that are most informative about each factor.
 
     .. math:: \mathrm{MIG} = \frac1K \sum_k \frac{I(z_{(1)}; w_k) - I(z_{(2)}; w_k)}{H(w_k)}
 

@@ -102,8 +102,8 @@ def _point(which: list[int], own: bool) -> str:
 
 
 def _unsure(which: list[int], shares: Mapping[str, float]) -> str:
-    listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if share)
-    return f"The type of latent {which[0]} is uncertain: in the bootstrap it is {listed}."
+    listed = ", ".join(f"{name} in {share:.0%}" for name, share in shares.items() if share)
+    return f"The type of latent {which[0]} is uncertain: it is {listed} of the bootstrap resamples."
 
 
 def _fragile(which: list[int], edges: Mapping[str, float]) -> str:
@@ -117,11 +117,12 @@ def _idle(which: list[int]) -> str:
     if len(which) == 1:
         return (
             f"Latent {which[0]} is not passive by its variance, but its mean is nearly constant. Its posterior is "
-            "nearly the same for every input, so it carries no information, whatever the KL."
+            "nearly the same for every input, so it carries almost no information, even if its KL is large."
         )
     return (
         f"{capitalised(name_latents(which))} are not passive by their variance, but their means are nearly constant. "
-        "Their posteriors are nearly the same for every input, so they carry no information, whatever the KL."
+        "Their posteriors are nearly the same for every input, so they carry almost no information, even if their KL "
+        "is large."
     )
 
 
@@ -139,7 +140,7 @@ def _wide(which: list[int]) -> str:
     )
     return (
         f"{capitalised(name_latents(which))} {have} a larger variance than the prior. The rule calls {them} mixed, but "
-        f"{they_carry} no information."
+        f"{they_carry} almost no information."
     )
 
 

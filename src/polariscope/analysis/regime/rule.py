@@ -30,6 +30,6 @@ class TypeRule:
     """Options of the rule that calls a latent active, mixed or passive (bonheme2023 §6.4.1)."""
 
     alpha: Alpha = 0.1
-    """Tolerance α of the rule; the paper uses 0.1."""
+    """Tolerance α of the rule for types; the published value is 0.1 (bonheme2023)."""
     n_bootstrap: Annotated[int, Ge(1)] = 200
     """Number of bootstrap resamples from which the confidence of each type is estimated."""

@@ -114,11 +114,11 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
     mean = next((named[name] for name in MEANS if named.get(name) is not None), None)
     second_name = next((name for name in SECONDS if named.get(name) is not None), None)
     if mean is None or second_name is None:
-        has = ", ".join(sorted(named)) if named else "no names"
+        has = f"the parts {', '.join(sorted(named))}" if named else "no named parts"
         raise InputError(
             "the encoder",
             f"{_wanted(n_rows)}, or name its parts ({', '.join(MEANS)}; {', '.join(SECONDS)})",
-            got=f"a {type(output).__name__} with {has}",
+            got=f"an object of type {type(output).__name__} with {has}",
             remedy="wrap it in a function that returns the pair",
         )
     _refuse_second(second, f"its parts, {second_name} among them")

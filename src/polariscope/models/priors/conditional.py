@@ -59,7 +59,7 @@ class ConditionalPriorModule(AbstractPriorModule):
         self.n_latents = n_latents
         centre = "μ(u)" if learned_mean else "0"
         self.meaning_of_passive = (
-            f"its posterior is the prior N({centre}, Σ(u)) of its own auxiliary values u for every input; the "
+            f"its posterior is close to the prior N({centre}, Σ(u)) of its own auxiliary values u for every input; the "
             "variance Σ is learned and can be far from 1"
         )
         self.log_variance = dense(n_auxiliary, widths, n_latents)

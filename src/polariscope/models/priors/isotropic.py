@@ -25,7 +25,7 @@ class IsotropicPriorModule(AbstractNormalPriorModule):
     def __init__(self, n_latents: int, scale: float) -> None:
         super().__init__()
         self.n_latents = n_latents
-        self.meaning_of_passive = f"its posterior is the prior N(0, {scale**2:g}) for every input"
+        self.meaning_of_passive = f"its posterior is close to the prior N(0, {scale**2:g}) for every input"
         self.register_buffer("log_variance", torch.full((n_latents,), 2 * math.log(scale)), persistent=False)
 
 

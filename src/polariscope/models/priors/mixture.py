@@ -43,9 +43,9 @@ class MixturePriorModule(AbstractPriorModule):
         centre, spread = passive_gaussian(means, weights, variance)
         low, high = (f"{float(edge):.3g}" for edge in (spread.min(), spread.max()))
         self.meaning_of_passive = (
-            f"its posterior is the prior, a normal of variance {variance:g}, for every input"
+            f"its posterior is close to the prior, a normal of variance {variance:g}, for every input"
             if len(means) == 1
-            else "its posterior is a Gaussian over the whole mixture for every input, with a variance of "
+            else "its posterior is close to a Gaussian over the whole mixture for every input, with a variance of "
             f"{low if low == high else f'{low} to {high}'}; one that stays inside a single component is narrower "
             "and is not called passive: check whether its mean moves"
         )

@@ -33,8 +33,8 @@ class SparsePriorModule(AbstractPriorModule):
             for variance in others
         ]
         self.meaning_of_passive = (
-            f"its posterior is N(0, {nearest:.3g}) for every input, the Gaussian nearest to the spike-and-slab prior"
-            + "".join(elsewhere)
+            f"its posterior is close to N(0, {nearest:.3g}) for every input, the Gaussian nearest to the "
+            "spike-and-slab prior" + "".join(elsewhere)
         )
         self.register_buffer("passive_variance", torch.full((n_latents,), nearest), persistent=False)
 

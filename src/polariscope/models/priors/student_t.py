@@ -36,7 +36,7 @@ class StudentPriorModule(AbstractPriorModule):
         self.n_latents, self.degrees = n_latents, degrees
         variance = nearest_variance(degrees)
         self.meaning_of_passive = (
-            f"its posterior is N(0, {variance:.3g}) for every input, the Gaussian nearest to the prior, a "
+            f"its posterior is close to N(0, {variance:.3g}) for every input, the Gaussian nearest to the prior, a "
             f"Student-t with {degrees:g} degrees of freedom"
         )
         self.log_normaliser = (

@@ -84,7 +84,7 @@ class AbstractByStrength(AbstractFigure):
     """A figure whose horizontal axis is a setting of the study."""
 
     strength: str = ""
-    """Setting on the horizontal axis. By default the varying setting with numbers; runs without it are left out."""
+    """Setting that orders the runs, by default the numeric setting that varies; runs without it are left out."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

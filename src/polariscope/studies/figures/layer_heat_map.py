@@ -42,7 +42,7 @@ class LayerHeatMap(AbstractFigure):
     other: str = ""
     """Runs of the second group; by default the first group is compared with itself."""
     measures: tuple[str, ...] = ("cka", "procrustes")
-    """Members of ``polariscope.similarity``."""
+    """Similarity measures; see 'polariscope list similarity'."""
     step: Annotated[int, Ge(1)] | None = None
     """Step of the checkpoints to compare; by default the finished models."""
     other_step: Annotated[int, Ge(1)] | None = None

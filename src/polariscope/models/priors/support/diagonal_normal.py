@@ -48,7 +48,7 @@ class AnisotropicPriorModule(AbstractNormalPriorModule):
     def meaning_of_passive(self) -> str:  # type: ignore[override]
         variance = self.passive_shape()[1].detach()
         return (
-            "its posterior is its own prior N(0, s²) for every input, with a variance s² that differs between "
+            "its posterior is close to its own prior N(0, s²) for every input, with a variance s² that differs between "
             f"latents, from {float(variance.min()):.3g} to {float(variance.max()):.3g}"
         )
 
