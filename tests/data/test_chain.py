@@ -42,7 +42,7 @@ def test_the_command_lines_spelling_gives_the_same():
         ("colour:seed", "variant must be NAME or NAME:OPTION=VALUE"),
         ("colour:seed=1,seed=2", "variant must give 'seed' once"),
         ("colour:seed=one", "option seed of variant 'colour' must be an integer, got 'one'"),
-        ("cropped", "variant 'cropped' needs image_size"),
+        ("cropped", "variant 'cropped' requires image_size"),
         ([3], "variants must be names, or mappings"),
         ([{"seed": 1}], "variants must be names, or mappings"),
         (SPRITES, "variants must be names, or mappings"),

@@ -134,7 +134,7 @@ def settings_of(run: StudyRun) -> Columns:
 
 
 def time_cells(run: Run) -> Columns:
-    """Return the seconds that a run took in total, and those of its training.
+    """Return the total seconds of a run, and those of its training.
 
     :param run: a run of a study; times of other runs are not recorded.
     """
