@@ -240,6 +240,9 @@ def test_options_of_slurm_without_it_are_refused(call, study: Path) -> None:
     )
     other = call("study run mine.toml --on ray --set slurm.wait=yes")
     assert "--set slurm.wait does not apply to 'ray' workers; leave it out" in other.err
+    assert "--ray and --on local cannot be combined" in call("study run mine.toml --on local --ray").err
+    twice = call("study run mine.toml --slurm local --wait --set slurm.wait=no")
+    assert "--wait and --set slurm.wait cannot be combined" in twice.err
     assert "no kind of workers named 'rya'" in call("study run mine.toml --on rya").err
     assert not (study.parent / "mine").exists()
 

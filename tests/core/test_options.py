@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -15,7 +16,7 @@ from annotated_types import Predicate
 
 import polariscope as ps
 from polariscope.core.errors import InputError
-from polariscope.core.option_values import Advice, describe, is_switch
+from polariscope.core.option_values import Advice, convert, describe, is_switch
 from polariscope.core.options import build, check_options, describe_concept, options_of, route
 from polariscope.core.registry import Family
 from polariscope.models.likelihoods import likelihood
@@ -356,3 +357,46 @@ def test_options_are_routed_to_the_part_that_has_them():
         route(["seed"], parts, KeyError)
     with pytest.raises(KeyError, match="width"):
         route(["width"], parts, KeyError)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        ("12345678901234567.0", int, 12345678901234567),
+        ("1e4", int, 10_000),
+        (np.array(3.0), int, 3),
+        (np.float32(2), float, 2.0),
+        (1.0, bool, True),
+        (np.str_("a"), str, "a"),
+        ([1, 2], tuple[float, ...], (1.0, 2.0)),
+    ],
+)
+def test_values_become_the_type_of_the_option_exactly(value: Any, kind: Any, expected: Any) -> None:
+    result = convert(value, kind)
+    assert (result, type(result)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (np.True_, float),
+        (np.True_, int),
+        (b"ab", tuple[float, ...]),
+        (b"4", float),
+        ("x", Mapping[str, object]),
+        (3.5, int),
+        (10**400, float),
+        (2, bool),
+    ],
+)
+def test_values_of_other_types_are_not_converted(value: Any, kind: Any) -> None:
+    with pytest.raises(ValueError, match="is not"):
+        convert(value, kind)
+
+
+def test_an_object_and_a_name_give_the_same_options() -> None:
+    assert BetaObjective(4) == BetaObjective(4.0) == build(ps.objectives, "beta", {"beta": "4"})
+    assert type(BetaObjective(4).beta) is float
+    assert ps.nets.mlp(encoder_widths=[6, 4]) == ps.nets.mlp(encoder_widths=(6, 4))
+    with pytest.raises(InputError, match="beta must be a number, got '4'"):
+        BetaObjective("4")

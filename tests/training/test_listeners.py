@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 import polariscope as ps
+from long_training import unchecked
 from polariscope.core.progress import ProgressEvent
 from polariscope.training.listeners import step_events
 
@@ -48,3 +51,15 @@ def test_the_display_prints_the_last_step_to_a_log(capsys) -> None:
     data = ps.load_dataset("gaussian", n_samples=100)
     ps.train(data, net="linear", n_latents=2, steps=4, log_every=2, progress=True)
     assert re.search(r"^step 4 of 4: loss -?[\d.]+ · ", capsys.readouterr().err, flags=re.MULTILINE)
+
+
+def test_a_function_of_one_argument_hears_events_and_other_values_are_refused() -> None:
+    data = ps.load_dataset("gaussian", n_samples=100)
+    events: list[object] = []
+    ps.train(data, net="linear", n_latents=2, steps=2, progress=lambda event: events.append(event))
+    assert all(isinstance(event, ProgressEvent) for event in events)
+    with (
+        unchecked(),
+        pytest.raises(ps.InputError, match="progress must be True, False or a function, got 'yes'"),
+    ):
+        ps.train(data, net="linear", n_latents=2, steps=2, progress="yes")  # type: ignore[arg-type]

@@ -8,11 +8,13 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import polariscope as ps
 from forked import Forks
+from long_training import unchecked
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.storage.folder import RunFolder, read_log
 from polariscope.training.train import train
@@ -258,3 +260,17 @@ def test_a_run_that_fails_before_its_first_checkpoint_leaves_its_folder_free(tmp
     with pytest.raises(RuntimeError, match="on fire"):
         train(data, net="mlp", steps=5, out=tmp_path / "run", progress=fail)
     train(data, net="mlp", steps=6, learning_rate=1e-2, out=tmp_path / "run")
+
+
+def test_equal_values_in_another_spelling_resume_a_run(tmp_path: Path) -> None:
+    """Version 0.2.0 recorded 4 if an objective was made with 4, and 4.0 if it was given by name."""
+    data = ps.load_dataset("gaussian", n_samples=60)
+    options: dict[str, Any] = {"net": "linear", "n_latents": 2, "log_every": 1}
+    objective = ps.objectives.beta()
+    object.__setattr__(objective, "beta", 4)
+    with unchecked():  # the type checker of the tests would refuse 4 first
+        ps.train(data, objective=objective, steps=2, out=tmp_path / "run", **options)
+    model = ps.train(data, objective="beta", beta=4.0, steps=3, out=tmp_path / "run", **options)
+    fresh = ps.train(data, objective="beta", beta=4.0, steps=3, **options)
+    assert model.digest == fresh.digest
+    assert [line["step"] for line in ps.open_run(tmp_path / "run").log()] == [1, 2, 3]

@@ -136,7 +136,7 @@ class RunOptions:
 
     workers: Annotated[int, Ge(1), Flag(default="1; as many as a Ray cluster has room for")] | None = None
     """Number of processes that train at the same time, or of jobs."""
-    on: Annotated[str, Flag("NAME")] = "local"
+    on: Annotated[str, Flag("NAME", default="local")] | None = None
     """Kind of workers; 'polariscope list workers' shows all of them and their options."""
     settings: Annotated[tuple[str, ...], Flag("NAME.OPTION=VALUE", "--set", repeated=True)] = ()
     """An option of the workers, such as ray.address=auto; can be repeated."""
@@ -165,7 +165,7 @@ def run(file: File, options: RunOptions) -> None:
     try:
         outcome = make_missing(ledger, on, settings, options.workers, progress=True)
     except InputError as error:
-        flags = {"sbatch": "slurm_option", "address": "ray"}
+        flags = {"sbatch": "slurm_option", "address": "ray", "cluster": "slurm"}
         names = {option: Argument(flag) for option, flag in flags.items() if getattr(options, flag)}
         raise error.renamed(names) from None
     counts = outcome.counts
@@ -191,30 +191,35 @@ def run(file: File, options: RunOptions) -> None:
 
 
 def _workers(options: RunOptions) -> tuple[str, dict[str, Any]]:
-    """Return the kind of workers and its options; short flags stand for some of them."""
+    """Return the kind of workers and its options; short flags set some of them."""
     from polariscope.studies.workers import family
 
-    if options.slurm is None and (options.slurm_option or options.wait):
+    flags = [name for name in ("ray", "slurm") if getattr(options, name) is not None]
+    kinds = [*flags, *([options.on] if options.on is not None else [])]
+    if len(set(kinds)) > 1:
+        named = [*map(Argument, flags), Argument("on", str(options.on))][:2]
+        raise InputError(
+            problem=(named[0], " and ", named[1], " cannot be combined"), remedy="use one of them"
+        )
+    on = kinds[0] if kinds else "local"
+    if on != "slurm" and (options.slurm_option or options.wait):
         extra = Argument("slurm_option" if options.slurm_option else "wait")
         raise InputError(problem=(extra, " requires ", Argument("slurm")), remedy="use both or neither")
-    kinds = [name for name in ("ray", "slurm") if getattr(options, name) is not None]
-    kinds += [options.on] if options.on != RunOptions().on else []
-    if len(set(kinds)) > 1:
-        first, second = (
-            Argument(name) if getattr(options, name, None) else Argument("on") for name in kinds[:2]
-        )
-        raise InputError(problem=(first, " and ", second, " cannot be combined"), remedy="use one of them")
-    on = kinds[0] if kinds else options.on
     settings = read_settings(family, options.settings)
     for other in sorted(set(settings) - {on}):
         option = Argument("set", f"{other}.{min(settings[other])}")
         raise InputError(problem=(option, f" does not apply to {on!r} workers"), remedy="leave it out")
-    short: dict[str, Any] = {}
-    if options.ray is not None:
-        short = {"address": options.ray}
-    elif options.slurm is not None:
-        short = {"cluster": options.slurm, "sbatch": options.slurm_option, "wait": options.wait}
-    return on, {**short, **settings.get(on, {})}
+    short = {
+        "address": ("ray", options.ray),
+        "cluster": ("slurm", options.slurm),
+        "sbatch": ("slurm_option", options.slurm_option or None),
+        "wait": ("wait", options.wait or None),
+    }
+    by_flag = {option: value for option, (_, value) in short.items() if value is not None}
+    for name in sorted(set(by_flag) & set(settings.get(on, {}))):
+        first, second = Argument(short[name][0]), Argument("set", f"{on}.{name}")
+        raise InputError(problem=(first, " and ", second, " cannot be combined"), remedy="use one of them")
+    return on, {**by_flag, **settings.get(on, {})}
 
 
 @command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import decimal
 import difflib
 import math
 import operator
@@ -54,7 +55,7 @@ def convert(value: object, annotation: object) -> Any:
     if any(type(value) is kind for kind in kinds):
         return value
     for kind in kinds:
-        with contextlib.suppress(ValueError, TypeError, OverflowError):
+        with contextlib.suppress(ValueError, TypeError, ArithmeticError, RuntimeError):
             return _as_kind(value, kind)
     raise ValueError(f"{value!r} is not {describe(annotation)}")
 
@@ -69,13 +70,17 @@ def _as_kind(value: Any, kind: Any) -> Any:
     if origin is tuple:
         return _as_tuple(value, arguments)
     if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise TypeError
         return {convert(key, arguments[0]): convert(item, arguments[1]) for key, item in value.items()}
     if kind is bool:
         return _as_switch(value)
     if kind is int:
         return _as_integer(value)
-    if kind is float and not isinstance(value, bool):
+    if kind is float and not _is_switch(value) and not isinstance(value, bytes):
         return float(value)
+    if kind is str and isinstance(value, str):
+        return str(value)  # NumPy's strings are a subclass
     if kind is Path and isinstance(value, str | os.PathLike):
         return Path(value)
     if kind in (float, Path) or not isinstance(value, origin or kind):
@@ -84,33 +89,38 @@ def _as_kind(value: Any, kind: Any) -> Any:
 
 
 def _as_tuple(value: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError
     items = tuple(value)
     of_items = [arguments[0]] * len(items) if arguments[1:] == (...,) else arguments
     return tuple(convert(item, of_item) for item, of_item in zip(items, of_items, strict=True))
 
 
+def _is_switch(value: Any) -> bool:
+    """Return True for True and False, also those of NumPy and PyTorch, which must not be taken for 1 and 0."""
+    return isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
+
+
 def _as_switch(value: Any) -> bool:
-    text = str(value).strip().lower()
+    text = str(value.item() if hasattr(value, "item") else value).strip().lower().removesuffix(".0")
     if text not in SWITCH:
         raise ValueError
     return SWITCH[text]
 
 
 def _as_integer(value: Any) -> int:
-    if isinstance(value, bool):
+    if _is_switch(value) or isinstance(value, bytes):
         raise TypeError
     if isinstance(value, str):
         try:
             return int(value)
         except ValueError:
-            value = float(value)  # "1e4" and "4.0" are integers
-    if isinstance(value, Real) and not isinstance(value, Integral):
-        if not float(value).is_integer():
-            raise ValueError
-        return int(float(value))
-    return operator.index(value)
+            value = decimal.Decimal(value.strip())  # exact: "1e4" and "4.0" are integers
+    with contextlib.suppress(TypeError):  # floats, also those of arrays, have no index
+        return operator.index(value)
+    if value != int(value):
+        raise ValueError
+    return int(value)
 
 
 def _split(value: Any, annotation: Any) -> Any:

@@ -22,6 +22,7 @@ from typing import (
     Literal,
     TypeAlias,
     TypeVar,
+    cast,
     get_type_hints,
 )
 
@@ -382,7 +383,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def checked(kind: Kind) -> Kind:
-    """Decorate a dataclass so that the values of its fields are checked when an instance is created.
+    """Decorate a dataclass whose values are checked and converted when an instance is created.
 
     With ``beta: Annotated[float, Ge(0), Advice("1 is the VAE")] = 4.0`` the value −1 raises "beta must not be negative,
     got -1; 1 is the VAE."
@@ -398,12 +399,29 @@ def checked(kind: Kind) -> Kind:
             try:
                 values = signature.bind(self, *args, **options).arguments
             except TypeError:
-                values = {}  # the call below raises Python's message about the arguments
+                make(self, *args, **options)  # raises Python's message about the arguments
+                raise
             check_values(kind, values)
+            hints: dict[str, Any] = _hints(cast("Callable[..., Any]", kind))
+            # 4 and 4.0, or a list and a tuple, are one setting: they have the same record and the same hash.
+            args = tuple(
+                _of_type(value, hints.get(name)) for name, value in list(values.items())[1 : len(args) + 1]
+            )
+            options = {name: _of_type(value, hints.get(name)) for name, value in options.items()}
         make(self, *args, **options)
 
     kind.__init__ = init  # type: ignore[misc]
     return kind
+
+
+def _of_type(value: Any, annotation: Any) -> Any:
+    """Return a checked value as the type of its annotation; texts and values of other types stay as they are."""
+    if annotation is None or isinstance(value, str):
+        return value
+    try:
+        return convert(value, annotation)
+    except ValueError:
+        return value
 
 
 def check_values(concept: Callable[..., object], values: Mapping[str, object], owner: str = "") -> None:

@@ -86,16 +86,25 @@ class Task:
             self.progress(ProgressEvent(self.name, done, total, self.unit, message=message))
 
 
-def takes_events(function: Callable[..., object]) -> bool:
-    """Return True if a function has one parameter, annotated as :class:`ProgressEvent`.
+def takes_events(function: Callable[..., object], n_before: int = 1) -> bool:
+    """Return True if a function takes a :class:`ProgressEvent` instead of the arguments of 0.2.0.
+
+    The first parameter is annotated as an event, or a single argument is required although 0.2.0 passed several.
 
     :param function: the function.
+    :param n_before: (default 1) number of arguments that 0.2.0 passed to it.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some functions of C have no signature
         return False
-    return len(parameters) == 1 and parameters[0].annotation in (ProgressEvent, "ProgressEvent")
+    positional = [
+        each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    if positional and "ProgressEvent" in str(positional[0].annotation):
+        return True
+    takes_any = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    return n_before > 1 and len(positional) == 1 and not takes_any
 
 
 def listener(

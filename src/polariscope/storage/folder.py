@@ -214,6 +214,8 @@ class RunFolder:
                 missing_ok=True
             )  # its steps are not in a checkpoint and will be repeated
         self.forget_failure()
+        if self.is_begun and self.checkpoints.steps:
+            record = _as_recorded(read_settings(self.path), record)
         if not self.is_begun or read_settings(self.path) != record:
             write_settings(self.path, record, self.guard)
         self.__dict__.pop("settings", None)
@@ -381,3 +383,10 @@ def read_log(run: str | Path) -> list[dict[str, Any]]:
     """Read the lines of a run's log and check them; empty before the run was begun."""
     folder = RunFolder(run)
     return folder.read_log() if folder.is_begun else []
+
+
+def _as_recorded(earlier: Any, record: Any) -> Any:
+    """Return a record with equal values spelled as before: the log's hashes begin with it, and 4 == 4.0."""
+    if isinstance(earlier, dict) and isinstance(record, dict):
+        return {name: _as_recorded(earlier.get(name), value) for name, value in record.items()}
+    return earlier if earlier == record else record

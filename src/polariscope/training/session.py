@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from polariscope.core.errors import DivergedError, PolariscopeError
+from polariscope.core.errors import DivergedError, InputError, PolariscopeError
 from polariscope.core.progress import Progress, ProgressDisplay, takes_events
 from polariscope.storage.folder import RunFolder
 from polariscope.training.loop import AbstractTask, Listener, train_task
@@ -97,7 +97,7 @@ def recording_failure(run: RunFolder) -> Iterator[None]:
 def train_shown(
     task: AbstractTask[Any],
     run: RunFolder | None,
-    progress: bool | Listener | Progress,
+    progress: bool | Listener | Progress | None,
     listeners: Sequence[Listener] = (),
     describe_line: Callable[[dict[str, Any]], str] | None = None,
 ) -> TrainState:
@@ -115,8 +115,10 @@ def train_shown(
     if progress is True:
         with ProgressDisplay() as display:
             return train_task(task, run, (*listeners, step_events(display, steps, describe_line)))
-    if not callable(progress):
+    if progress is False or progress is None:
         return train_task(task, run, tuple(listeners))
+    if not callable(progress):
+        raise InputError("progress", "be True, False or a function", got=f"{progress!r}")
     function: Any = progress
-    listener = step_events(function, steps, describe_line) if takes_events(function) else function
+    listener = step_events(function, steps, describe_line) if takes_events(function, n_before=2) else function
     return train_task(task, run, (*listeners, listener))
