@@ -34,6 +34,7 @@ from polariscope.storage.documents import (
     identity_hash,
     read_document,
     read_settings,
+    settings_hash,
     write_document,
     write_settings,
 )
@@ -216,6 +217,7 @@ class RunFolder:
         self.forget_failure()
         if self.is_begun and self.checkpoints.steps:
             record = _as_recorded(read_settings(self.path), record)
+            record["hash"] = settings_hash(record)
         if not self.is_begun or read_settings(self.path) != record:
             write_settings(self.path, record, self.guard)
         self.__dict__.pop("settings", None)
