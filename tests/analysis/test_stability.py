@@ -240,7 +240,7 @@ def test_models_without_a_latent_in_use_agree_with_none() -> None:
 @pytest.mark.parametrize(
     ("models", "options", "words"),
     [
-        ([np.eye(3)], {}, "models must be at least 2"),
+        ([np.eye(3)], {}, "models must contain at least two models"),
         (np.eye(3), {}, "models must be a list or a mapping of at least 2"),
         ([np.eye(3), np.eye(4)], {}, "encode the same samples"),
         ({"a": np.eye(3), "b": np.eye(3)}, {"names": ["a", "b"]}, "names must be omitted"),

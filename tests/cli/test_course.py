@@ -130,7 +130,7 @@ def test_codes_of_other_libraries_take_part_as_files(call, elsewhere):
     assert "1.00 (1)" in printed.out
     assert "--samples requires a run" in call("stability a.npz b.npz --samples 50").err
     assert "there is no file c.npz" in call("stability a.npz c.npz").err
-    assert "models must be at least 2" in call("stability a.npz").err
+    assert "models must contain at least two models" in call("stability a.npz").err
 
 
 def test_options_of_the_other_table_are_refused(call, runs):
