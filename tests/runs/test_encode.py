@@ -99,7 +99,10 @@ def test_any_function_or_module_that_returns_mean_and_log_variance_is_an_encoder
         (lambda x: x, r"must return \(mean, log_variance\).*got an object of type Tensor"),
         (lambda x: (x, x, x, x), "got a tuple of 4"),
         (lambda x: (x, x[:, :2]), r"got shapes \(700, 5\) and \(700, 2\)"),
-        (lambda x: {"mu": x, "logits": x}, "or name its parts .* got an object of type dict with the parts logits, mu"),
+        (
+            lambda x: {"mu": x, "logits": x},
+            "or name its parts .* got an object of type dict with the parts logits, mu",
+        ),
         (lambda x: torch.distributions.Exponential(torch.ones(len(x), 2)), "got a Exponential distribution"),
         (lambda x: (x[0], x[0]), r"got shapes \(5,\) and \(5,\)"),
         (lambda x: (x, "wide"), "got str"),
