@@ -16,6 +16,7 @@ from long_training import unchecked
 from polariscope.analysis.noise import Noise
 from polariscope.cli.size_progress import SizeProgress
 from polariscope.core.errors import PolariscopeError
+from polariscope.core.progress import in_stage
 from polariscope.sizing.result import Size
 from polariscope.sizing.search_progress import candidate_event
 from polariscope.sizing.trial import Trial
@@ -56,12 +57,10 @@ def asked(monkeypatch):
         progress(candidate_event(0, 11, 25, 0.5))
         return RIVALS[method]
 
-    def compare_sizes(data, methods=None, *, begin, **options):
-        found = []
-        for method in methods or RIVALS:
-            begin(method)
-            found.append(size(data, method, **options))
-        return tuple(found)
+    def compare_sizes(data, methods=None, *, progress, **options):
+        return tuple(
+            size(data, method, progress=in_stage(progress, method), **options) for method in methods or RIVALS
+        )
 
     # In this order: the module of comparisons takes ``size`` over when it is opened, and would keep the fake.
     monkeypatch.setattr(importlib.import_module("polariscope.sizing.compare"), "compare_sizes", compare_sizes)

@@ -19,7 +19,9 @@ from long_training import unchecked
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.verdict import Verdict
 from polariscope.cli import main
+from polariscope.core.deprecation import DeprecatedWarning
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.progress import ProgressEvent
 from polariscope.core.seeds import generator
 from polariscope.sizing.bisection import CapError
 from polariscope.sizing.candidates import AbstractCandidates
@@ -199,10 +201,14 @@ def test_the_largest_beta_is_found_by_training() -> None:
 @unchecked()
 def test_methods_are_compared_and_a_method_without_answer_says_why(tmp_path: Path) -> None:
     flat = generator(1, "flat").standard_normal((300, 3)).astype(np.float32) * 0.05
-    begun: list[str] = []
+    stages: set[str] = set()
+
+    def listen(event: ProgressEvent) -> None:
+        stages.add(event.stage)
+
     recipe = {**LINEAR, "cap": 8}
-    answers = ps.compare_sizes(flat, ["id", "elbow"], steps=400, out=tmp_path, begin=begun.append, **recipe)
-    assert begun == ["id", "elbow"]
+    answers = ps.compare_sizes(flat, ["id", "elbow"], steps=400, out=tmp_path, progress=listen, **recipe)
+    assert stages == {"elbow"}  # the other method trains no model
     kept = json.loads((tmp_path / "sizes.json").read_text())["content"]
     assert tuple(Size.from_dict(record) for record in kept) == answers
     assert [answer.method for answer in answers] == ["id", "elbow"]
@@ -585,3 +591,11 @@ def test_the_rate_is_that_of_the_net_unless_it_is_given(net: str, rate: float) -
     assert make_goal({}, data, {"net": net}).careful_rate() == rate
     assert make_goal({"learning_rate": 5e-3}, data, {"net": net}).careful_rate() == 5e-3
     assert make_goal({}, ps.load_dataset("sprites", image_size=16), {}).careful_rate() == 2e-4
+
+
+def test_the_function_of_0_2_for_stages_is_still_called() -> None:
+    rows = generator(1, "flat").standard_normal((300, 3)).astype(np.float32)
+    stages: list[str] = []
+    with pytest.warns(DeprecatedWarning, match="begin is deprecated since 0.3"):
+        ps.compare_sizes(rows, ["id", "linear"], begin=stages.append)
+    assert stages == ["id", "linear"]

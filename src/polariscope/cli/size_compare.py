@@ -60,9 +60,7 @@ def size_compare(
         request = supported_options(first, job.request, options.methods or COMPARED)
         chosen = announced(dataclasses.replace(job, request=request), first)
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:
-            answers = compare_sizes(
-                job.data, options.methods or None, progress=progress, begin=progress.begin, **job.options
-            )
+            answers = compare_sizes(job.data, options.methods or None, progress=progress, **job.options)
     sizes = tuple(answers)
     if search.quiet:
         say("\n".join(f"{size.method}: {size.answer}" for size in sizes))

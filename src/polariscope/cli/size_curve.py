@@ -84,7 +84,6 @@ def size_curve(
                 methods=methods,
                 part=subset.part,
                 progress=progress,
-                begin=progress.begin,
                 announce=announce,
                 **job.options,
             )

@@ -26,7 +26,7 @@ class SizeProgress:
         self.quiet = quiet
         self.chosen = chosen
         self.threads: int | None = None
-        self.heading = ""
+        self.stage = ""
         self.lines: list[str] = []
         self.training: dict[str, tuple[int, int]] = {}
         """Step and line index of each candidate that is not done."""
@@ -53,13 +53,11 @@ class SizeProgress:
             self.live.stop()
         self._finish()
 
-    def begin(self, method: str) -> None:
-        """Label the following candidates with the name of their method."""
-        self._finish()
-        self.heading = f"{method}: "
-
     def __call__(self, event: ProgressEvent) -> None:
         candidate, step = event.task, event.done
+        if event.stage != self.stage:
+            self._finish()
+            self.stage = event.stage
         self.times = self.times + 1 if candidate == self.last else 1
         self.last = candidate
         self._announce()
@@ -71,7 +69,7 @@ class SizeProgress:
             self.lines.append("")
         _, index = self.training.get(candidate, (0, len(self.lines) - 1))
         self.training[candidate] = step, index
-        self.lines[index] = f"{self.heading}{event}"
+        self.lines[index] = str(event)
         if self.live is not None:
             self.live.update("\n".join(self.lines[-MAX_LINES:]))
 

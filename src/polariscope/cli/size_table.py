@@ -73,7 +73,6 @@ def size_table(
                 starts=starts_in(options.starts) or (DIMENSION,),
                 strengths=strengths_in(options.strengths),
                 progress=progress,
-                begin=progress.begin,
                 announce=announce,
                 **job.options,
             )

@@ -41,6 +41,8 @@ class ProgressEvent:
     """Further values by name, for programs."""
     message: str = ""
     """The state in words, for people."""
+    stage: str = ""
+    """Part of the job to which the task belongs, such as the sizing method that trains a model."""
 
     @property
     def percent(self) -> int | None:
@@ -53,13 +55,27 @@ class ProgressEvent:
         return self.total is not None and self.done >= self.total
 
     def __str__(self) -> str:
-        if self.message:
-            return self.message
-        return self.task if self.percent is None else f"{self.task} … {self.percent} %"
+        state = self.task if self.percent is None else f"{self.task} … {self.percent} %"
+        return (f"{self.stage}: " if self.stage else "") + (self.message or state)
 
 
 Progress: TypeAlias = Callable[[ProgressEvent], None]
 """A function that is called with every event of a job."""
+
+
+def in_stage(progress: Progress | None, stage: str) -> Progress | None:
+    """Return a function that marks all events of a part of a job with its name.
+
+    >>> in_stage(print, "elbow")(ProgressEvent("seed 0", 1, 4))
+    elbow: seed 0 … 25 %
+
+    :param progress: function called with the events, or None.
+    :param stage: name of the part of the job.
+    """
+    if progress is None:
+        return None
+    function = progress
+    return lambda event: function(dataclasses.replace(event, stage=stage))
 
 
 AnyProgress: TypeAlias = Callable[..., None]
@@ -167,7 +183,8 @@ class ProgressDisplay:
         self.is_live = self.console.is_terminal or self.console.is_jupyter
         self.text = Text()
         self.live = Live(self.text, console=self.console, refresh_per_second=4, transient=transient)
-        self.lines: dict[str, str] = {}
+        self.lines: dict[tuple[str, str], str] = {}
+        """The last message of each task, by stage and task."""
         self.printed: float | None = None
         """Time of the last printed line, or of the first event."""
 
@@ -181,7 +198,7 @@ class ProgressDisplay:
             self.live.stop()
 
     def __call__(self, event: ProgressEvent) -> None:
-        self.lines[event.task] = str(event)
+        self.lines[event.stage, event.task] = str(event)
         self.text.plain = "\n".join([*self.lines.values()][-MAX_LINES:])
         if self.is_live:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import PolariscopeError
@@ -67,18 +67,16 @@ def needs_factors(method: str) -> bool:
 def compare_sizes(
     data: DataLike,
     methods: Sequence[str] | None = None,
-    *,
-    begin: Callable[[str], None] | None = None,
     **options: OptionValue,
 ) -> SizeComparison:
     """Size data with several methods.
 
-    In ``out`` each method has its own folder and trains its own models, so their costs can be compared.
+    In ``out`` each method has its own folder and trains its own models, so their costs can be compared. Progress events
+    have the name of the method as their stage.
 
     :param data: a dataset, or an array of observations.
     :param methods: (default: one for each idea, without those that require factors if the data have none) names of
         ``polariscope.sizing``.
-    :param begin: (default None) function called with the name of each method before it runs.
     :param options: options of the methods and of the models as in :func:`polariscope.size`; each option is passed to
         the methods that use it.
     """
@@ -90,8 +88,6 @@ def compare_sizes(
     questions = [search.question(method) for method in methods]  # all are checked before anything is trained
     answers = []
     for question in questions:
-        if begin is not None:
-            begin(question.method)
         try:
             answers.append(size_by(search.within(question.method), question))
         except PolariscopeError as error:  # a method without an answer does not stop the others

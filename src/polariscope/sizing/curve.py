@@ -10,7 +10,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from polariscope.core import files
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import options_of, spelled_out
 from polariscope.core.records import from_plain, to_plain
@@ -47,7 +46,6 @@ def size_curve(
     methods: Sequence[str] = ("fondue",),
     seeds: int = 5,
     part: Part = Subset.part,
-    begin: Callable[[str], None] | None = None,
     announce: Callable[[CurvePlan], None] | None = None,
     **options: OptionValue,
 ) -> SizeCurve:
@@ -70,7 +68,6 @@ def size_curve(
     :param methods: (default fondue) names of ``polariscope.sizing`` whose answers are shown with the curves.
     :param seeds: (default 5) number of seeds.
     :param part: (default "all") part of the split that is encoded: "all", "train", "validation" or "test".
-    :param begin: (default None) function called with the name of each method before it runs.
     :param announce: (default None) function called with the plan before training starts.
     :param options: options of the methods as in :func:`polariscope.size`, and of the models (``objective``, ``net`` …)
         as in :func:`polariscope.train`.
@@ -87,11 +84,9 @@ def size_curve(
             points += [_cached_point(candidates, n, job) for n in job.n_latents]
         answers = []
         for question in job.questions:
-            if begin is not None:
-                begin(question.method)
             models = folder if question.recipe == job.recipe else folder / VARIATIONAL
             try:
-                answer = search.answer(question, models, progress)
+                answer = search.answer(question, models, search.enter(question.method, progress))
             except PolariscopeError as error:  # a method without an answer does not stop the others
                 statistic = family.traits(question.method)["statistic"]
                 answer = Size(None, None, question.method, statistic=statistic, notes=(str(error),))
@@ -295,9 +290,7 @@ def _write(search: Search, curve: SizeCurve, job: CurvePlan) -> None:
         "goals": {question.method: to_plain(question.goal) for question in job.questions},
         "chosen_for_you": list(job.chosen),
     }
-    folder.write_curve(curve.to_dict(), settings)
-    files.write_text(folder.curve_bands, curve.to_csv())
-    files.write_text(folder.curve_models, curve.models_csv())
+    folder.write_curve(curve.to_dict(), settings, bands=curve.to_csv(), models=curve.models_csv())
 
 
 def read_curve(folder: str | Path) -> SizeCurve:

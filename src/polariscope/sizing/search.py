@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from polariscope.core.deprecation import warn_deprecated
 from polariscope.core.errors import InputError
-from polariscope.core.progress import AnyProgress, Progress, reporting
+from polariscope.core.progress import AnyProgress, Progress, in_stage, reporting
 from polariscope.core.text import plural
 from polariscope.core.types import OptionValue
 from polariscope.data.chain import VariantsLike, apply_variants, shorthands
@@ -145,6 +146,10 @@ class Search:
     methods: tuple[str, ...]
     """Names of the methods to run."""
     settings: SearchSettings
+    stage: str = ""
+    """Stage of all progress events, such as one of several methods; empty if the search has no stages."""
+    begin: Callable[[str], None] | None = None
+    """Deprecated argument of 0.2.0: function called with the name of each stage."""
 
     @classmethod
     def prepare(
@@ -164,11 +169,15 @@ class Search:
         """
         named: dict[str, Any] = {name: options[name] for name in options if name in SETTINGS_OF_SEARCH}
         settings = SearchSettings(**named)
+        begin: Any = options.get("begin")
+        if begin is not None:
+            warn_deprecated("begin", "progress, whose events have a stage,", "0.3", stacklevel=3)
         check_seeds(settings.seeds)
         units = {"standardise": settings.standardise, "scale": settings.scale}
         shorthands(**units, keep_units=settings.keep_units)
         dataset = apply_variants(data, settings.variants, **units, missing=settings.missing)
-        others = {name: value for name, value in options.items() if name not in SETTINGS_OF_SEARCH}
+        apart = (*SETTINGS_OF_SEARCH, "begin")
+        others = {name: value for name, value in options.items() if name not in apart}
         others |= {"keep_units": True} if settings.keep_units else {}
         recipe = recipe_of(methods, others)
         dataset = trained_units(dataset, recipe, keep_units=settings.keep_units)
@@ -177,7 +186,7 @@ class Search:
             check_units(dataset, recipe)
         choose_device(settings.device)
         check_threads(settings.threads)
-        return cls(dataset, others, tuple(methods), settings)
+        return cls(dataset, others, tuple(methods), settings, begin=begin)
 
     @property
     def seeds(self) -> range:
@@ -190,12 +199,22 @@ class Search:
         return None if self.settings.out is None else Path(self.settings.out)
 
     def within(self, folder: str) -> Search:
-        """Return the same search with a subfolder as its folder.
+        """Return the same search with a subfolder as its folder and its name as the stage.
 
         :param folder: name of the subfolder.
         """
         out = None if self.out is None else self.out / folder
-        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, out=out))
+        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, out=out), stage=folder)
+
+    def enter(self, stage: str, progress: Progress | None) -> Progress | None:
+        """Return the function for the progress events of a stage.
+
+        :param stage: name of the stage.
+        :param progress: function called with all events, or None.
+        """
+        if self.begin is not None:
+            self.begin(stage)
+        return in_stage(progress, stage)
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -273,7 +292,7 @@ class Search:
             models_folder(self.out) as folder,
             reporting(self.settings.progress, candidate_arguments) as progress,
         ):
-            yield folder, progress
+            yield folder, self.enter(self.stage, progress) if self.stage else progress
 
 
 def recipe_of(methods: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:

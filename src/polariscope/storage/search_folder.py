@@ -66,9 +66,17 @@ class SearchFolder:
         """Read the answers of several methods and check them."""
         return documents.read_document(self.path / layout.SIZES, "sizes").content
 
-    def write_curve(self, curve: Recordable, settings: Recordable) -> None:
-        """Write curves over the number of latents and their settings."""
+    def write_curve(self, curve: Recordable, settings: Recordable, *, bands: str, models: str) -> None:
+        """Write curves over the number of latents, their settings and tables of their numbers.
+
+        :param curve: the curves as JSON values.
+        :param settings: their settings.
+        :param bands: table with a row for each number of latents, as comma-separated values.
+        :param models: table with a row for each model, as comma-separated values.
+        """
         documents.write_document(self.path / layout.CURVE, "curve", curve, {"settings": to_plain(settings)})
+        files.write_text(self.curve_bands, bands)
+        files.write_text(self.curve_models, models)
 
     def read_curve(self) -> tuple[Any, dict[str, Any]]:
         """Read the curves and their settings, and check them."""
@@ -86,6 +94,15 @@ class SearchFolder:
         :param ending: suffix of the file: md, tex or csv.
         """
         return self.path / f"{layout.SIZE_TABLE}.{ending}"
+
+    def write_tables(self, texts: Mapping[str, str]) -> list[Path]:
+        """Write a table of many searches in several formats, and return the paths.
+
+        :param texts: contents of the files by suffix: md, tex or csv.
+        """
+        for ending, text in texts.items():
+            files.write_text(self.table(ending), text)
+        return [self.table(ending) for ending in texts]
 
     def seeds(self) -> list[SeedFolder]:
         """Return the folders of the seeds that were begun."""

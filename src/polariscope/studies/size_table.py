@@ -13,7 +13,6 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.option_values import show
@@ -171,11 +170,8 @@ class SizeTable(AbstractRecord):
 
         :param folder: folder of the files.
         """
-        target = SearchFolder(folder)
         texts = {"md": self.to_markdown(), "tex": self.to_latex(), "csv": self.to_csv()}
-        for ending, text in texts.items():
-            files.write_text(target.table(ending), text)
-        return [target.table(ending) for ending in texts]
+        return SearchFolder(folder).write_tables(texts)
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -226,7 +222,6 @@ def size_table(
     starts: Sequence[int | str] = (DIMENSION,),
     strengths: Mapping[str, Sequence[OptionValue]] | None = None,
     seeds: int = 10,
-    begin: Callable[[str], None] | None = None,
     announce: Callable[[tuple[str, ...]], None] | None = None,
     **options: OptionValue,
 ) -> SizeTable:
@@ -243,7 +238,6 @@ def size_table(
         that have a start.
     :param strengths: (default none) one option of the models and its values, ``{"beta": (0.5, 2, 4)}``.
     :param seeds: (default 10) number of seeds.
-    :param begin: (default None) called before each part with a text that names the data, the strength and the epochs.
     :param announce: (default None) called before training with the automatic choices for the models (net, likelihood,
         units, learning rate, batch size).
     :param options: options of the methods as in :func:`polariscope.size`, and of the models as in
@@ -283,7 +277,7 @@ def size_table(
     with jobs[0].search.session() as (folder, progress):
         for job in jobs:
             for seed in job.search.seeds:
-                results += _searches(job, folder, seed, progress, begin)
+                results += _searches(job, folder, seed, progress)
     order = {id(each): index for index, each in enumerate(results)}
     results.sort(key=lambda each: (methods.index(each.method), order[id(each)]))
     table = SizeTable(tuple(results))
@@ -378,14 +372,13 @@ def _searches(
     folder: Path,
     seed: int,
     progress: Progress | None,
-    begin: Callable[[str], None] | None,
 ) -> list[SearchResult]:
     """Return all searches with one seed.
 
     Searches by epochs take turns, so each model is measured before it is trained further.
     """
 
-    def candidates_of(question: Question) -> AbstractCandidates:
+    def candidates_of(question: Question, progress: Progress | None) -> AbstractCandidates:
         by_epochs = "epochs" in used_by(question.method)
         models = folder / job.folder / ("epochs" if by_epochs else "steps")
         recipe = dict(question.recipe)
@@ -398,18 +391,18 @@ def _searches(
     results: dict[int, SearchResult] = {}
     before: dict[int, SearchResult] = {}
     answers: dict[int, list[int]] = {index: [] for index in range(len(job.questions))}
-    first = functools.cache(lambda: _dimension(candidates_of(job.questions[0][0]), job.questions[0][0]))
+    main = job.questions[0][0]
+    first = functools.cache(lambda: _dimension(candidates_of(main, progress), main))
     for epochs in range(1, MAX_EPOCHS + 1):
         pending = [index for index in answers if index not in results]
         if not pending:
             break
-        if begin is not None:
-            length = "" if is_fixed else plural(epochs, "epoch")
-            if description := ", ".join(filter(None, (job.folder, length))):
-                begin(description)
+        length = "" if is_fixed else plural(epochs, "epoch")
+        stage = ", ".join(filter(None, (job.folder, length)))
+        events = job.search.enter(stage, progress) if stage else progress
         for index in pending:
             question, start = job.questions[index]
-            candidates = candidates_of(question)
+            candidates = candidates_of(question, events)
             goal, options = question.goal, dict(question.own)
             if start == DIMENSION:
                 goal = dataclasses.replace(goal, n_init=min(first(), goal.cap))
