@@ -17,7 +17,7 @@ from annotated_types import Predicate
 import polariscope as ps
 from polariscope.core.errors import InputError
 from polariscope.core.option_values import Advice, convert, describe, is_switch
-from polariscope.core.options import build, check_options, describe_concept, options_of, route
+from polariscope.core.options import build, check_options, options_of, route, to_record
 from polariscope.core.registry import Family
 from polariscope.models.likelihoods import likelihood
 from polariscope.models.nets import net
@@ -236,14 +236,14 @@ MEMBERS = [(family, name) for family in FAMILIES for name in family]
 )
 def test_building_from_the_record_of_a_concept_gives_an_equal_one(family: Family, name: str) -> None:
     made = build(family, name)
-    record = json.loads(json.dumps(describe_concept(family, made), allow_nan=False))
+    record = json.loads(json.dumps(to_record(made, family), allow_nan=False))
     assert record["name"] == name
     assert build(family, record) == made
 
 
 def test_records_keep_options_that_are_not_the_default() -> None:
     made = build(net, "mlp", {"encoder_widths": "8,4", "activation": "relu"})
-    record = json.loads(json.dumps(describe_concept(net, made)))
+    record = json.loads(json.dumps(to_record(made, net)))
     assert record["encoder_widths"] == [8, 4]
     assert build(net, record) == made != build(net, "mlp")
 

@@ -24,6 +24,7 @@ from typing import (
     TypeVar,
     cast,
     get_type_hints,
+    overload,
 )
 
 from polariscope.core.errors import Argument, InputError, unknown
@@ -312,27 +313,36 @@ def option(default: Any, *, since: str = "", absent: object = ALWAYS, affects: A
     return dataclasses.field(default=default, metadata={"since": since, "absent": absent, "affects": affects})
 
 
-def to_record(options: Any) -> dict[str, Any]:
+def to_record(options: Any, family: Family | None = None) -> dict[str, Any]:
     """Convert a dataclass of options to JSON values, leaving out newer options that equal their ``absent`` value.
 
     :param options: the dataclass.
+    :param family: (default None) family of a concept, whose name is then part of the record.
     """
-    plain = to_plain(options)
+    head = {} if family is None else {"name": family.name_of(options)}
     absent = _absent(type(options))
-    return {
+    return head | {
         name: value
-        for name, value in plain.items()
+        for name, value in to_plain(options).items()
         if name not in absent or getattr(options, name) != absent[name]
     }
 
 
-def from_record(kind: type[Recorded], record: Mapping[str, Any]) -> Recorded:
+@overload
+def from_record(kind: type[Recorded], record: Mapping[str, Any]) -> Recorded: ...
+@overload
+def from_record(kind: Family, record: Mapping[str, Any]) -> Any: ...
+
+
+def from_record(kind: Any, record: Mapping[str, Any]) -> Any:
     """Rebuild a dataclass of options from the output of :func:`to_record`, of this or an earlier version.
 
-    :param kind: the dataclass.
+    :param kind: the dataclass, or the family of the concept that the record names.
     :param record: its record.
     """
-    return kind(**completed(kind, record))
+    if isinstance(kind, type):
+        return kind(**completed(kind, record))
+    return build(kind, completed(kind[record["name"]], record))
 
 
 def completed(kind: Any, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -359,24 +369,6 @@ def _absent(kind: Any) -> dict[str, Any]:
     """Return the values of newer options that apply to records without them."""
     values = {field.name: field.metadata.get("absent", ALWAYS) for field in dataclasses.fields(kind)}
     return {name: value for name, value in values.items() if value is not ALWAYS}
-
-
-def rebuild(family: Family, record: Mapping[str, Any]) -> Any:
-    """Rebuild a concept from the output of :func:`describe_concept`, of this or an earlier version.
-
-    :param family: its family.
-    :param record: its record, with its ``name``.
-    """
-    return build(family, {**_absent(family[record["name"]]), **record})
-
-
-def describe_concept(family: Family, concept: object) -> dict[str, Any]:
-    """Return the JSON record of a concept made by :func:`build`; building from it gives an equal one.
-
-    :param family: its family.
-    :param concept: the concept, a dataclass.
-    """
-    return {"name": family.name_of(concept), **to_record(concept)}
 
 
 Kind = TypeVar("Kind", bound=type)

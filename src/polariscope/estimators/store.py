@@ -12,7 +12,7 @@ from polariscope import __version__
 from polariscope.analysis.regime.regime import Regime
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.core.options import describe_concept
+from polariscope.core.options import to_record
 from polariscope.core.records import to_plain
 from polariscope.data.counts import ValueFacts
 from polariscope.estimators.units import Units
@@ -128,7 +128,7 @@ def _parameters(vae: VAE) -> dict[str, Any]:
     parameters = vae.get_params(deep=False)
     for kind, family in FAMILIES.items():
         if dataclasses.is_dataclass(parameters[kind]):
-            parameters[kind] = describe_concept(family, parameters[kind])
+            parameters[kind] = to_record(parameters[kind], family)
     parameters["device"] = str(parameters["device"])
     if parameters["random_state"] is not None:
         parameters["random_state"] = vae.seed_

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from polariscope import __version__
 from polariscope.core import files
-from polariscope.core.options import describe_concept, rebuild
+from polariscope.core.options import from_record, to_record
 from polariscope.core.seeds import derive
 from polariscope.core.types import Recordable
 from polariscope.data.dataset import AbstractDataset
@@ -76,7 +76,7 @@ class Architecture:
         """Return a JSON record; :meth:`from_record` is its inverse."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         lists = {name: list(value) for name, value in record.items() if isinstance(value, tuple)}
-        return {**record, **lists, "net": describe_concept(net, self.net)}
+        return {**record, **lists, "net": to_record(self.net, net)}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Architecture:
@@ -85,7 +85,7 @@ class Architecture:
         :param record: the JSON record.
         """
         tuples = {name: tuple(value) for name, value in record.items() if isinstance(value, list)}
-        return cls(**{**record, **tuples, "net": rebuild(net, record["net"])})
+        return cls(**{**record, **tuples, "net": from_record(net, record["net"])})
 
     def build(self, seed: int) -> ManipulationNet:
         """Build a network with initial weights.

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from polariscope import __version__
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.core.options import describe_concept, rebuild
+from polariscope.core.options import from_record, to_record
 from polariscope.core.seeds import derive
 from polariscope.core.types import Recordable
 from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
@@ -54,10 +54,10 @@ class Blueprint:
     def describe(self) -> dict[str, Any]:
         """Return a JSON record, the inverse of :meth:`from_record`; ``normalises`` is left out if False, as before."""
         return {
-            "net": describe_concept(net, self.net),
-            "posterior": describe_concept(posterior, self.posterior),
-            "prior": describe_concept(prior, self.prior),
-            "likelihood": describe_concept(likelihood, self.likelihood),
+            "net": to_record(self.net, net),
+            "posterior": to_record(self.posterior, posterior),
+            "prior": to_record(self.prior, prior),
+            "likelihood": to_record(self.likelihood, likelihood),
             "n_latents": self.n_latents,
             "shape": list(self.shape),
             "initialisation": self.initialisation,
@@ -69,10 +69,10 @@ class Blueprint:
     @staticmethod
     def from_record(record: dict[str, Any]) -> Blueprint:
         return Blueprint(
-            net=rebuild(net, record["net"]),
-            posterior=rebuild(posterior, record["posterior"]),
-            prior=rebuild(prior, record["prior"]),
-            likelihood=rebuild(likelihood, record["likelihood"]),
+            net=from_record(net, record["net"]),
+            posterior=from_record(posterior, record["posterior"]),
+            prior=from_record(prior, record["prior"]),
+            likelihood=from_record(likelihood, record["likelihood"]),
             n_latents=record["n_latents"],
             shape=tuple(record["shape"]),
             initialisation=record["initialisation"],

@@ -245,7 +245,6 @@ class TrainedRun:
         """
         from polariscope.analysis.convergence import TrainingState, training_state
         from polariscope.analysis.regime.use import INFORMATION
-        from polariscope.core.options import rebuild
         from polariscope.objectives import family as objectives
 
         try:
@@ -257,7 +256,7 @@ class TrainedRun:
         return training_state(
             lines,
             threshold=INFORMATION,
-            ramp_until=rebuild(objectives, self.settings["objective"]).schedule_steps,
+            ramp_until=from_record(objectives, self.settings["objective"]).schedule_steps,
             stopped_at=self.folder.finished_steps if ended_early else None,
             diverged_at=self.folder.diverged_at if is_last and not self.is_finished else None,
             noise_share=self._noise_share(step),

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import torch
 
-from polariscope.core.options import build, describe_concept, options_of
+from polariscope.core.options import build, options_of, to_record
 from polariscope.core.registry import Family
 
 STANDARD_ERRORS = 5.0
@@ -88,6 +88,6 @@ def assert_is_a_good_member(family: Family, name: str) -> None:
     assert dataclasses.is_dataclass(made)
     # typeshed does not declare the attributes that dataclasses adds to each class.
     assert getattr(made, "__dataclass_params__").frozen, f"{name} can be changed after construction"  # noqa: B009
-    record = json.loads(json.dumps(describe_concept(family, made), allow_nan=False))
+    record = json.loads(json.dumps(to_record(made, family), allow_nan=False))
     assert build(family, record) == made
     assert hash(made) == hash(build(family, record))

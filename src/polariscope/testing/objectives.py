@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from polariscope.core.errors import InputError
-from polariscope.core.options import build, describe_concept, options_of
+from polariscope.core.options import build, options_of, to_record
 from polariscope.data.dataset import AbstractGridDataset
 from polariscope.models.model import Model
 from polariscope.models.nets import AbstractNet
@@ -61,7 +61,7 @@ SMOOTH = MlpNet((6,), (6,), "tanh")
 
 def changed(recipe: AbstractObjective, **options: float | int) -> AbstractObjective:
     """Return the objective with other options."""
-    return build(objective, {**describe_concept(objective, recipe), **options})
+    return build(objective, {**to_record(recipe, objective), **options})
 
 
 def narrow(recipe: AbstractObjective) -> AbstractObjective:

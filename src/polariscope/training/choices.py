@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from polariscope.core.errors import PYTHON, Spelling, Worded
 from polariscope.core.option_values import show
-from polariscope.core.options import describe_concept
+from polariscope.core.options import to_record
 from polariscope.models.model import Blueprint
 from polariscope.models.nets import conv
 from polariscope.models.nets import family as nets
@@ -103,7 +103,7 @@ def split_choices(split: Mapping[str, str | int], *, by_column: bool) -> tuple[s
 
 def _widths(blueprint: Blueprint) -> str:
     """Describe the sizes of the hidden layers, if the net has such an option."""
-    widths = describe_concept(nets, blueprint.net).get("encoder_widths")
+    widths = to_record(blueprint.net, nets).get("encoder_widths")
     return f" with hidden layers of {' and '.join(map(str, widths))} units" if widths else ""
 
 

@@ -16,7 +16,7 @@ import torch
 
 from polariscope import __version__
 from polariscope.core.errors import Argument, InputError, unknown
-from polariscope.core.options import build, check_options, describe_concept, options_of
+from polariscope.core.options import build, check_options, options_of, to_record
 from polariscope.core.options import route as route_options
 from polariscope.core.records import to_plain
 from polariscope.core.types import OptionValue
@@ -106,7 +106,7 @@ class RunPlan:
             "format": FORMAT,
             "polariscope": __version__,
             "data": {**self.data.describe(), "fingerprint": self.data.fingerprint},
-            "objective": describe_concept(objectives, self.objective),
+            "objective": to_record(self.objective, objectives),
             "model": self.blueprint.describe(),
             "training": to_plain(self.settings.describe()),
             "training_identity": to_plain(self.settings.identity()),

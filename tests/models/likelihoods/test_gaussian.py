@@ -9,7 +9,7 @@ from scipy import stats
 
 from oracles import assert_mean_is, minimise
 from polariscope.core.errors import InputError
-from polariscope.core.options import build, describe_concept
+from polariscope.core.options import build, to_record
 from polariscope.data.own.arrays import from_arrays
 from polariscope.data.rendered.gaussian import GaussianDataset
 from polariscope.models.likelihoods import likelihood
@@ -163,10 +163,10 @@ def test_a_floor_for_what_is_not_learned_and_one_above_the_start_are_refused() -
 
 
 def test_without_a_floor_it_is_recorded_as_it_was_before_there_was_one() -> None:
-    record = describe_concept(likelihood, GaussianLikelihood(0.1, "shared"))
+    record = to_record(GaussianLikelihood(0.1, "shared"), likelihood)
     assert record == {"name": "gaussian", "variance": 0.1, "learned": "shared"}
     floored = GaussianLikelihood(0.1, "shared", 1e-4)
-    assert build(likelihood, describe_concept(likelihood, floored)) == floored
+    assert build(likelihood, to_record(floored, likelihood)) == floored
 
 
 def test_gamma_is_one_number_or_none() -> None:
