@@ -6,6 +6,7 @@ import dataclasses
 import json
 import pickle
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,13 @@ def test_a_batch_is_placed_in_the_models_type_and_layout() -> None:
 def test_a_model_without_latents_is_refused(n_latents: int) -> None:
     with pytest.raises(InputError, match=f"n_latents must be at least 1, got {n_latents}"):
         dataclasses.replace(FLAT, n_latents=n_latents)
+
+
+def test_a_small_file_that_declares_a_huge_model_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    huge = dataclasses.replace(FLAT, net=MlpNet(encoder_widths=(30_000, 30_000), decoder_widths=(5, 4)))
+    files.write_tensors(file, FLAT.build(seed=0).state_dict(), {"blueprint": huge.describe()})  # 3.6 GB
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(PolariscopeError, match=r"encoder\.\S+ must have the shape|differ in encoder"):
+        load_model(tmp_path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # in kB

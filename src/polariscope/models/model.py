@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import from_record, to_record
 from polariscope.core.seeds import derive
+from polariscope.core.text import listed
 from polariscope.core.types import Recordable
 from polariscope.models.likelihoods import AbstractLikelihood, AbstractLikelihoodDistribution, likelihood
 from polariscope.models.nets import AbstractNet, Initialisation, Trunk, initialise, net
@@ -266,15 +267,34 @@ def read_model(file: Path, device: str = "cpu") -> Model:
     """Read a model from the file that :meth:`Model.save` wrote; loading never runs code from the file."""
     tensors, metadata = files.read_tensors(file)
     try:
-        model = Blueprint.from_record(metadata["blueprint"]).build(seed=0)
+        blueprint = Blueprint.from_record(metadata["blueprint"])
+        _check_shapes(blueprint, tensors)
+        model = blueprint.build(seed=0)
         model.to(
             next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32)
         )
         model.load_state_dict(tensors)
-    except (InputError, KeyError, RuntimeError, TypeError) as error:
+    except (InputError, KeyError, OverflowError, RuntimeError, TypeError) as error:
         raise PolariscopeError(
             f"{file} was written by another version of polariscope or is not a model ({error})."
         ) from error
     model.step = metadata.get("step")
     model.units = tuple(metadata.get("units", ()))
     return model.to_device(device).eval()
+
+
+def _check_shapes(blueprint: Blueprint, tensors: Mapping[str, Tensor]) -> None:
+    """Check the weights of a file against its blueprint before the model takes any memory.
+
+    A few bytes can declare layers of many gigabytes, so the expected shapes come from a model without storage.
+    """
+    with torch.device("meta"):
+        expected = Model(blueprint, None, torch.Generator()).state_dict()
+    if missing := sorted(set(expected) ^ set(tensors)):
+        raise InputError(problem=f"its weights and its blueprint differ in {listed(missing, 3)}")
+    for name, weight in expected.items():
+        if weight.shape != tensors[name].shape:
+            raise InputError(
+                problem=f"{name} must have the shape {tuple(weight.shape)} of its blueprint",
+                got=f"{tuple(tensors[name].shape)}",
+            )
