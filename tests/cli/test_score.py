@@ -191,7 +191,7 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
         ("score codes.npz --set migg.n_bins=3", "no metric named 'migg'.*Did you mean 'mig'"),
         (
             "score codes.npz --set mig.n_bins=1",
-            "n_bins must be at least 2, got 1",
+            "n_bins must lie between 2 and 1000, got 1",
         ),
         ("score codes.npz --set n_bins=3", "--set must be NAME.OPTION=VALUE, got 'n_bins=3'"),
         (
@@ -286,7 +286,7 @@ def test_options_come_from_a_file_and_the_line_wins(call, codes):
             "[score.mig]\nn_binz = 5",
             r"\[score.mig\]: no option of metric 'mig' named 'n_binz'.*mean 'n_bins'",
         ),
-        ("[score.mig]\nn_bins = 1", r"\[score.mig\]: n_bins must be at least 2, got 1"),
+        ("[score.mig]\nn_bins = 1", r"\[score.mig\]: n_bins must lie between 2 and 1000, got 1"),
         ("[score]\nmig = 5", r"score.mig must be a table, \[score.mig\], got 5"),
         ("score = 5", r"score must be tables of members, \[score.NAME\], got 5"),
         ("[score.mig", "--config must be a TOML file, got options.toml"),

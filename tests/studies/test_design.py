@@ -226,3 +226,40 @@ def test_the_study_in_the_docs_can_be_run(tmp_path: Path) -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
     study = Study.from_dict({**tomllib.loads(example), "out": str(tmp_path)})
     assert len(study.plan()) == 4 * 2 * 3  # three strengths and the VAE, two sizes, three seeds
+
+
+@pytest.mark.parametrize(
+    ("design", "message"),
+    [
+        ({"seeds": 10**9}, "seeds must be at most 100,000"),
+        (
+            {"grid": {name: list(range(1000)) for name in ("beta", "n_latents", "steps")}},
+            "has 1,000,000,000 runs",
+        ),
+        (
+            {"seeds": 200, "grid": {"steps": list(range(1, 1001))}},
+            "has 200,000 runs, more than the limit of 100,000",
+        ),
+        (
+            {"data": {"name": "digits", "grid": {"a": [1, 2], "b": [1, 2, 3]}}, "budget": {"max_planned": 5}},
+            "has 6 runs",
+        ),
+    ],
+)
+def test_designs_are_counted_before_they_are_listed(design: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Study.from_dict({"data": "digits", **design})
+
+
+def test_the_count_of_a_design_is_the_number_of_its_points() -> None:
+    design = {
+        "data": ["digits", {"name": "sprites", "grid": {"image_size": [16, 32]}}],
+        "grid": {"n_latents": [2, 3]},
+        "zipped": {"steps": [1, 2, 3], "batch_size": [1, 2, 3]},
+        "listed": [{"net": "mlp"}, {"net": "linear"}],
+        "seeds": [3, 5],
+    }
+    n_points = len(Study.from_dict(design).points())
+    Study.from_dict({**design, "budget": {"max_planned": n_points}})
+    with pytest.raises(InputError, match=f"has {n_points} runs"):
+        Study.from_dict({**design, "budget": {"max_planned": n_points - 1}})

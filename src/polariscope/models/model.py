@@ -27,6 +27,8 @@ from polariscope.models.protocol import AbstractModel
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
+MAX_LATENTS = 1_000_000
+
 
 @dataclasses.dataclass(frozen=True)
 class Blueprint:
@@ -47,8 +49,8 @@ class Blueprint:
     """If True, batch norm follows every hidden layer of the decoder, as in a generator."""
 
     def __post_init__(self) -> None:
-        if self.n_latents < 1:
-            raise InputError("n_latents", "be at least 1", got=self.n_latents)
+        if not 1 <= self.n_latents <= MAX_LATENTS:
+            raise InputError("n_latents", f"be at least 1 and at most {MAX_LATENTS:,}", got=self.n_latents)
         self.net.check(self.shape)
         self.prior.check(self.n_latents)
 

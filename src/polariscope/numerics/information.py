@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
+from annotated_types import Ge, Le
 from jaxtyping import Float, Int, UInt
 
 from polariscope.core.seeds import generator
 
 N_BINS = 20
+MAX_BINS = 1000
+"""Maximum number of bins. The estimates have a bias of about bins²/2n from n samples and need bins² counts per pair of
+latents, so more bins only cost memory."""
+Bins: TypeAlias = Annotated[int, Ge(2), Le(MAX_BINS)]
+"""A number of bins."""
 ON_EDGE = 1e-6
 """Share of the range within which values below an edge count as on the edge."""
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import re
 import tomllib
 from collections import Counter
@@ -59,6 +60,8 @@ class Budget:
     """Hours after which a call of ``run`` stops; runs save a checkpoint, and the next call resumes them."""
     max_runs: Annotated[int, Ge(1)] | None = None
     """Maximum number of runs, counted from the first of the design; the others are not started."""
+    max_planned: Annotated[int, Ge(1)] = 100_000
+    """Maximum number of runs that a design can have; a larger design is refused before its runs are listed."""
     timeout_per_run: Annotated[float, Gt(0)] | None = None
     """Maximum number of seconds for one run and its analyses; a run that takes longer has failed."""
 
@@ -142,9 +145,10 @@ class StudyDesign:
         zipped = [self.zipped] if isinstance(self.zipped, Mapping) else _sequence("zipped", self.zipped)
         put(self, "zipped", tuple(_zip_table(_lists("zipped", table)) for table in zipped))
         put(self, "listed", tuple(_table("listed", table) for table in _sequence("listed", self.listed)))
-        put(self, "seeds", _seeds(self.seeds))
         if not isinstance(self.budget, Budget):
             put(self, "budget", Budget(**check_options("budget", Budget, _table("budget", self.budget))))
+        put(self, "seeds", _seeds(self.seeds, self.limits.max_planned))
+        self._check_count()
         for scope in ("each", "once", "over"):
             options_by_name = {
                 name.replace("_", "-"): options for name, options in getattr(self, scope).items()
@@ -171,6 +175,24 @@ class StudyDesign:
         put(self, "runs", str(Path(self.out) / "runs") if self.runs is None else str(self.runs))
         put(self, "name", self.name or Path(self.out).resolve().name)
         self._check_names()
+
+    def _check_count(self) -> None:
+        """Refuse a design with too many runs; its combinations are counted, not listed."""
+        counts = [
+            len(self.listed) or 1,
+            len(self._resolved("seeds")),
+            *map(len, self._resolved("grid").values()),
+        ]
+        counts += [len(next(iter(table.values()))) for table in self._resolved("zipped")]
+        for part in PARTS:
+            tables = getattr(self, part)
+            grids = [_lists(f"{part}.grid", table.get("grid", {})) for table in tables]
+            counts.append(sum(math.prod(map(len, grid.values())) for grid in grids))
+        if (n_runs := math.prod(counts)) > self.limits.max_planned:
+            raise InputError(
+                problem=f"the design has {n_runs:,} runs, more than the limit of {self.limits.max_planned:,}",
+                remedy="use fewer values or seeds, or raise the limit with max_planned in [budget]",
+            )
 
     def _check_names(self) -> None:
         """Refuse a setting that occurs in two parts of the design."""
@@ -396,7 +418,11 @@ def _zip_table(table: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
     return table
 
 
-def _seeds(value: Any) -> tuple[int, ...]:
+def _seeds(value: Any, limit: int = Budget.max_planned) -> tuple[int, ...]:
+    if type(value) is int and value > limit:
+        raise InputError(
+            "seeds", f"be at most {limit:,}, the limit max_planned of [budget]", got=f"{value:,}"
+        )
     candidates = range(value) if isinstance(value, int) and not isinstance(value, bool) else value
     seeds = tuple(candidates) if isinstance(candidates, Sequence) and not isinstance(candidates, str) else ()
     whole = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)

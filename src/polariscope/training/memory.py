@@ -1,9 +1,21 @@
-"""Reuse of the memory that a training step frees by the next step."""
+"""Memory of a training: a check before the model is built, and reuse of freed memory by the next step."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+from typing import TYPE_CHECKING
+
+import torch
+
+from polariscope.core.errors import Argument, InputError
+from polariscope.core.text import file_size
+from polariscope.data.footprint import batch_bytes
+from polariscope.models.model import Model
+
+if TYPE_CHECKING:
+    from polariscope.training.plan import RunPlan
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # glibc's names for mallopt's parameters
 
@@ -23,3 +35,40 @@ def keep_freed_memory() -> bool:
         return False
     settings = {TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 64 * 2**20, MMAP_THRESHOLD: 32 * 2**20}
     return all(mallopt(ctypes.c_int(name), ctypes.c_int(value)) == 1 for name, value in settings.items())
+
+
+COPIES = 4
+"""Numbers stored for each weight: the weight, its gradient and two running means of Adam."""
+
+
+def machine_memory() -> int:
+    """Return the memory of the machine in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_memory(job: RunPlan) -> None:
+    """Refuse a training whose weights and batch need more memory than allowed, before they are allocated.
+
+    The weights are counted on PyTorch's meta device, which has no storage. Activations are not counted.
+
+    :param job: the planned run.
+    """
+    with torch.device("meta"):
+        model = Model(job.blueprint, None, torch.Generator())
+    n_weights = sum(weight.numel() for weight in model.parameters())
+    n_values = 1
+    for length in job.blueprint.shape:
+        n_values *= length
+    needed = 4 * COPIES * n_weights + batch_bytes(n_values, min(job.settings.batch_size, len(job.data)))
+    limit = machine_memory() if job.settings.max_memory is None else int(job.settings.max_memory * 1e9)
+    if needed > limit:
+        raise InputError(
+            problem=(
+                f"training {n_weights:,} weights on observations of shape {job.blueprint.shape} needs at least "
+                f"{file_size(needed)}, more than the limit of {file_size(limit)}"
+            ),
+            remedy=(
+                "use fewer latents, a smaller net, smaller images or smaller batches, or raise the limit with ",
+                Argument("max_memory"),
+            ),
+        )

@@ -87,6 +87,9 @@ class TrainSettings:
     """Number of steps between two checkpoints; a killed run loses at most this many."""
     keep_checkpoints: Literal["last", "all"] = option("last", affects="files")
     """"all" keeps every checkpoint, to follow a model through training; "last" keeps only those needed to resume."""
+    max_memory: Annotated[float, Gt(0)] | None = option(None, since="0.3", absent=None, affects="files")
+    """Limit in gigabytes for weights, gradients, the state of the optimiser and one batch; larger trainings are refused
+    before they start. By default the memory of the machine."""
 
     def __post_init__(self) -> None:
         if self.validate_every is not None and self.validate_every % self.log_every:

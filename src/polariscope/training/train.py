@@ -27,7 +27,7 @@ from polariscope.objectives import AbstractObjective
 from polariscope.storage.folder import RunFolder
 from polariscope.training.feed import DATA_LOCK
 from polariscope.training.loop import Listener, ModelTask, first_state
-from polariscope.training.memory import keep_freed_memory
+from polariscope.training.memory import check_memory, keep_freed_memory
 from polariscope.training.order import DataOrder
 from polariscope.training.plan import RunPlan, plan, recorded_settings
 from polariscope.training.session import (
@@ -156,6 +156,7 @@ def build(job: RunPlan, device: torch.device) -> Model:
     :param job: the planned run.
     :param device: device of the model.
     """
+    check_memory(job)
     if device.type == "cpu":
         keep_freed_memory()
     # One thread, because the number of threads is chosen after the model exists and must not change its weights.

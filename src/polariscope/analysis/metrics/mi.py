@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from annotated_types import Ge
 
 from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
 from polariscope.core.errors import InputError
 from polariscope.numerics.information import (
     N_BINS,
+    Bins,
     averaged_mutual_information,
     chance_information_table,
     corrected_information,
@@ -32,7 +32,7 @@ def mi(
     table: Table,
     *,
     variant: Literal["corrected", "averaged"] = "corrected",
-    n_bins: Annotated[int, Ge(2)] = N_BINS,
+    n_bins: Bins = N_BINS,
 ) -> Score:
     r"""Mutual information between two latents in nats, averaged over pairs.
 

@@ -13,7 +13,7 @@ from polariscope.analysis.metrics import Score, metric
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.core.text import numbered
-from polariscope.numerics.information import N_BINS, discretise, information
+from polariscope.numerics.information import N_BINS, Bins, discretise, information
 from polariscope.numerics.intervals import recentred_interval
 from polariscope.numerics.mixtures import log_normal_mixture
 
@@ -34,7 +34,7 @@ def mig(
     table: Table,
     *,
     variant: Literal["locatello", "rebinned", "chen"] = "locatello",
-    n_bins: Annotated[int, Ge(2)] = N_BINS,
+    n_bins: Bins = N_BINS,
     n_samples: Annotated[int, Ge(2)] = 2000,
 ) -> Score:
     r"""Gap in mutual information between the two latents that are most informative about each factor.

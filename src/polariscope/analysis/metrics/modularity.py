@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from annotated_types import Ge
 from jaxtyping import Bool, Float
 
 from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Score, metric
 from polariscope.analysis.metrics.support.resampling import half_samples
 from polariscope.core.errors import InputError
-from polariscope.numerics.information import N_BINS, information
+from polariscope.numerics.information import N_BINS, Bins, information
 from polariscope.numerics.intervals import interval_from_halves, recentred_interval
 
 ROUNDING = 1e-12
@@ -33,7 +32,7 @@ def modularity(
     table: Table,
     *,
     variant: Literal["locatello", "informative"] = "locatello",
-    n_bins: Annotated[int, Ge(2)] = N_BINS,
+    n_bins: Bins = N_BINS,
 ) -> Score:
     r"""Concentration of the information of each latent on a single factor.
 

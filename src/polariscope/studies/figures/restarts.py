@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
-from annotated_types import Ge
 
 from polariscope.core.figures import number_in
+from polariscope.numerics.information import Bins
 from polariscope.studies.columns import column_of, need_metric
 from polariscope.studies.figures import AbstractFigure, Row, Rows, figure
 from polariscope.studies.figures.support.drawing import add_legend, colours_of, names_in, panels
@@ -32,7 +32,7 @@ class RestartsFigure(AbstractFigure):
 
     metric: str = ""
     """Column of the values; by default the first metric."""
-    n_bins: Annotated[int, Ge(2)] = 10
+    n_bins: Bins = 10
     """Number of bins."""
     across: str = ""
     """Setting whose values are shown side by side; by default the data, if they vary."""
