@@ -40,6 +40,7 @@ from polariscope.cli.demo import (
     DEMO_VARIANT,
 )
 from polariscope.core import files
+from polariscope.core.parsing import read_json
 from polariscope.data.chain import apply_variants
 from polariscope.data.dataset import AbstractDataset
 from polariscope.runs.run import Run
@@ -254,7 +255,7 @@ def make(folder: Path, given: argparse.Namespace) -> None:
     sys.path.append(str(Path(__file__).parent / "originals"))
     from public_models import open_model
 
-    known = files.read_json(given.public / "models.json")
+    known = read_json(given.public / "models.json")
     for name in sorted(known):
         is_digits = name.endswith("mnist")
         member = Member("handwriting" if is_digits else "sprites", "public", name)
@@ -283,7 +284,7 @@ def _write(path: Path, member: Member, rows: list[dict[str, Any]]) -> None:
 
 def read(folder: Path, half: str) -> list[dict[str, Any]]:
     """Return the latents of one half of the panel."""
-    records = [files.read_json(path) for path in sorted((folder / "results").glob("*.json"))]
+    records = [read_json(path) for path in sorted((folder / "results").glob("*.json"))]
     return [
         {**row, "model": record["model"], "family": record["family"]}
         for record in records

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 import polariscope as ps
 from polariscope.core import files
+from polariscope.core.parsing import read_json
 
 README = {
     "VAE_dsprites": (6, 4, 0),
@@ -129,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--out", type=Path, default=Path("runs/public"))
     parser.add_argument("--only", nargs="*", default=None, help="names of models; all by default")
     given = parser.parse_args(arguments)
-    known = files.read_json(given.folder / "models.json")
+    known = read_json(given.folder / "models.json")
     results: dict[str, Any] = {}
     table = Table("model", "active, mixed, passive", "README", "largest difference", "TC mean", "TC sampled")
     for name in given.only or sorted(known):

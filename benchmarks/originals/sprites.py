@@ -30,6 +30,7 @@ from torch import Tensor
 
 import polariscope as ps
 from polariscope.core import files
+from polariscope.core.parsing import read_json
 
 SHAPES = ("square", "ellipse", "heart")
 FIRST_FRAME = {"heart": 0, "ellipse": 192, "square": 256}
@@ -141,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     rows = against_frames(data, read_frames(given.originals / "dsprites.gif"))
     sheet = read_sheet(given.originals / "dsprites_samples.png")
     sprites = data.values(np.random.default_rng(0).integers(len(data), size=given.samples))
-    known = files.read_json(given.models / "models.json")
+    known = read_json(given.models / "models.json")
     for name in sorted(name for name in known if name.endswith("_dsprites")):
         model = open_model(given.models, name, known[name]["settings"])
         rows += against_model(name, model, known[name]["their_test_log"], data, sheet, sprites)

@@ -324,7 +324,7 @@ def test_the_loss_falls_and_is_kept() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"n_latents": 0}, "n_latents must be at least 1, got 0"),
+        ({"n_latents": 0}, "n_latents must be at least 1 and at most 1,000,000, got 0"),
         ({"n_latents": 2.5}, "n_latents must be an integer, got 2.5"),
         ({"n_latents": "fundue"}, "Did you mean 'fondue'"),
         ({"steps": 0}, "steps must be an integer of at least 1, got 0"),

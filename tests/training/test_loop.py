@@ -196,7 +196,7 @@ def test_epochs_become_steps_over_the_training_split():
         ({"steps": "many"}, "option steps of training must be an integer, at least 1, got 'many'"),
         ({"learning_rate": -1}, "learning_rate must be positive, got -1"),
         ({"beta": -2}, "beta must not be negative, got -2"),
-        ({"n_latents": 0}, "n_latents must be at least 1, got 0"),
+        ({"n_latents": 0}, "n_latents must be at least 1 and at most 1,000,000, got 0"),
         ({"net": "conv"}, "net 'conv' requires images, got flat rows of 6 features"),
         ({"likelihood": "bernoulli"}, r"requires values in \[0, 1\]"),
         ({"device": "gpu"}, "device must be auto, or one of cpu, cuda, mps that this machine has, got 'gpu'"),

@@ -11,6 +11,7 @@ import numpy as np
 from polariscope.analysis.representation import ARRAYS, Representation, draw_sampled
 from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.paths import user_path
 
 
 def load_codes(path: str | Path, seed: int = 0) -> Representation:
@@ -21,7 +22,7 @@ def load_codes(path: str | Path, seed: int = 0) -> Representation:
     ``prior_mean``, ``prior_variance``, ``rate``, ``indices`` and, if latents are correlated given x, ``covariance``,
     which requires ``sampled``. Pickled objects raise an error, so loading never runs code from the file.
     """
-    arrays = files.read_arrays(Path(path))
+    arrays = files.read_arrays(user_path(path))
     return codes_from_arrays(arrays, seed, where=str(path))
 
 

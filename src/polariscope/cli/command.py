@@ -20,6 +20,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import typer
@@ -27,6 +28,7 @@ from typer.core import TyperCommand
 
 from polariscope.core.option_values import is_switch, kinds_of, show
 from polariscope.core.options import Option, check_options, options_of
+from polariscope.core.paths import user_path
 
 EXPLICIT = "polariscope.given"
 """Key of the context's metadata for the names of the fields that were set on the command line."""
@@ -227,7 +229,7 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
                 values_by_part[part][name] = value
         context.meta[EXPLICIT] = frozenset(name for values in values_by_part.values() for name in values)
         built = {part: record.build(values_by_part[part]) for part, record in records.items()}
-        arguments = {**values, **built}
+        arguments = {**{name: _expanded(value) for name, value in values.items()}, **built}
         if "context" in signature:
             arguments["context"] = context
         function(**arguments)
@@ -253,6 +255,13 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = function.__doc__
     return run
+
+
+def _expanded(value: Any) -> Any:
+    """Return a positional argument with ``~`` as the home folder if it is a path, or a list of paths."""
+    if isinstance(value, Path):
+        return user_path(value)
+    return [_expanded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _typer_option(option: Option, shown: str | None) -> Any:

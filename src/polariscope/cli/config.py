@@ -15,7 +15,6 @@ A file contains a table for each member, under the name of the command that uses
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +23,7 @@ from polariscope.cli.command import Flag
 from polariscope.cli.flags import read_settings
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import check_options, checked
+from polariscope.core.parsing import read_toml
 from polariscope.core.registry import Family
 
 SECTIONS = ("score", "compare", "dimension")
@@ -67,11 +67,11 @@ def read_config(path: Path, section: str, family: Family) -> dict[str, dict[str,
     :param family: family of the members.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = read_toml(path)
     except OSError as error:
         raise InputError("config", "be a file that can be read", got=f"{path}: {error.strerror}") from None
     except ValueError as error:  # not TOML, or not text
-        raise InputError("config", "be a TOML file", got=f"{path}: {error}") from None
+        raise InputError("config", "be a TOML file", got=str(error).rstrip(".")) from None
     for name, table in tables.items():
         if name not in SECTIONS:
             raise InputError(problem=f"{path}: {unknown('table', name, SECTIONS)}")

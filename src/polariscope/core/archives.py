@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.paths import check_regular
 from polariscope.core.text import listed
 
 GIGABYTE = 10**9
@@ -165,7 +166,7 @@ def is_zip(path: Path) -> bool:
 
 
 def _begins(path: Path, *marks: bytes) -> bool:
-    with path.open("rb") as file:
+    with check_regular(path).open("rb") as file:
         return file.read(4).startswith(marks)
 
 

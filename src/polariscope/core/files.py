@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.parsing import parse_json
+from polariscope.core.paths import KINDS_OF_FILE, check_regular
 from polariscope.core.types import Recordable
 
 try:
@@ -97,14 +99,6 @@ def check_target(path: Path, argument: str | None = None, *, folder: bool = Fals
         remedy=f"an existing {wanted} is replaced, so pass the path of a {wanted} or a new path",
     )
 
-
-KINDS_OF_FILE: tuple[tuple[Callable[[int], bool], str], ...] = (
-    (stat.S_ISFIFO, "pipe"),
-    (stat.S_ISCHR, "device"),
-    (stat.S_ISBLK, "device"),
-    (stat.S_ISSOCK, "socket"),
-    (stat.S_ISLNK, "circular link"),
-)
 
 Guard = Callable[[], None]
 """A function called right before a file gets its final name; it raises if the writer has lost the right to write."""
@@ -309,14 +303,6 @@ def write_json(path: Path, value: Recordable, guard: Guard | None = None) -> Non
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", guard)
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file; the error about a damaged one names it."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise PolariscopeError(f"{path} is damaged: it is not JSON ({error}).") from None
-
-
 def digest(value: Recordable) -> str:
     """Return the SHA-256 of a JSON value, independent of the order of its keys.
 
@@ -339,7 +325,7 @@ def digest_array(array: np.ndarray) -> str:
 
 def digest_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
+    with check_regular(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -376,6 +362,7 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
     """Read a file written by :func:`write_tensors` and check its hash. Loading never executes code from the file."""
     from safetensors import SafetensorError, safe_open
 
+    check_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
@@ -389,20 +376,21 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], Any]:
         is_whole = False
     if not is_whole:
         raise PolariscopeError(f"{path} is damaged: its hash does not match its contents.")
-    return tensors, json.loads(record["metadata"])
+    return tensors, parse_json(record["metadata"], str(path))
 
 
 def read_header(path: Path) -> Any:
     """Read the metadata of a file written by :func:`write_tensors`, without tensors and without checking the hash."""
     from safetensors import SafetensorError, safe_open
 
+    check_regular(path)
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
     except SafetensorError:
         raise PolariscopeError(f"{path} is damaged or not a safetensors file.") from None
     try:
-        return json.loads(_record(path, header)["metadata"])
+        return parse_json(_record(path, header)["metadata"], str(path))
     except (ValueError, KeyError, TypeError):
         raise PolariscopeError(f"{path} is damaged: its header cannot be read.") from None
 
@@ -411,7 +399,7 @@ def _record(path: Path, header: Mapping[str, str]) -> Any:
     if "polariscope" not in header:
         raise PolariscopeError(f"{path} was not written by polariscope: its header has no hash.")
     try:
-        return json.loads(header["polariscope"])
+        return parse_json(header["polariscope"], str(path))
     except ValueError:
         raise PolariscopeError(f"{path} is damaged: its header cannot be read.") from None
 

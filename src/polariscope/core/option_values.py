@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
 
 from polariscope.core.errors import InputError, Text
+from polariscope.core.paths import user_path
 
 SWITCH = dict.fromkeys(("true", "yes", "on", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "off", "f", "n", "0"), False
@@ -82,7 +83,7 @@ def _as_kind(value: Any, kind: Any) -> Any:
     if kind is str and isinstance(value, str):
         return str(value)  # NumPy's strings are a subclass
     if kind is Path and isinstance(value, str | os.PathLike):
-        return Path(value)
+        return user_path(value)
     if kind in (float, Path) or not isinstance(value, origin or kind):
         raise TypeError
     return value

@@ -24,6 +24,7 @@ from numpy.typing import DTypeLike
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.parsing import read_json
 from polariscope.core.progress import Task, shown_progress
 from polariscope.core.text import file_size
 
@@ -169,7 +170,7 @@ def content_digest(path: Path) -> str:
     identity = files.digest([str(path.resolve()), state.st_size, state.st_mtime_ns])
     note = cache_folder() / "digests" / f"{identity[:40]}.json"
     if note.is_file():
-        return str(files.read_json(note))
+        return str(read_json(note))
     with shown_progress(f"{path.name}: computing its digest, once") as progress:
         progress(0, 1)
         digest = files.digest_file(path)

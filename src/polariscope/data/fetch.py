@@ -25,6 +25,7 @@ from polariscope import __version__
 from polariscope.core import archives, files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import check_options
+from polariscope.core.parsing import read_json
 from polariscope.core.progress import Task, shown_progress
 from polariscope.core.text import file_size
 from polariscope.data.cache import originals_folder
@@ -215,7 +216,7 @@ def _receive(file: OriginalFile, part: Path, note: Path, progress: Task) -> bool
     """Receive the data of one connection and return whether the file is complete."""
     assert file.url is not None
     have = part.stat().st_size if part.exists() else 0
-    edition = files.read_json(note) if have and note.exists() else None
+    edition = read_json(note) if have and note.exists() else None
     headers = {"User-Agent": f"polariscope/{__version__}", "Accept-Encoding": "identity"}
     if edition is not None:
         headers |= {"Range": f"bytes={have}-", "If-Range": edition}

@@ -25,6 +25,7 @@ from polariscope.analysis.regime.use import INFORMATION
 from polariscope.analysis.verdict import Verdict
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.paths import user_path
 from polariscope.core.seeds import derive
 from polariscope.core.types import OptionValue
 from polariscope.data.chain import shorthands
@@ -481,7 +482,7 @@ class VAE(TransformerMixin, BaseEstimator):
         from polariscope.estimators.store import save
 
         check_is_fitted(self)
-        save(self, Path(folder))
+        save(self, user_path(folder, "folder"))
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu") -> VAE:
@@ -492,7 +493,7 @@ class VAE(TransformerMixin, BaseEstimator):
         """
         from polariscope.estimators.store import load
 
-        return load(VAE, Path(folder), device)
+        return load(VAE, user_path(folder, "folder"), device)
 
     def _checked(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
         """Apply scikit-learn's checks to X; store the features if ``reset`` is True, otherwise compare them."""

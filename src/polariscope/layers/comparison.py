@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
+from polariscope.core.paths import user_path
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord, to_plain
 from polariscope.core.seeds import generator
 from polariscope.layers.labels import Block, blocks_of, thinned
@@ -326,7 +327,8 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
         """
         from polariscope.core.figures import save_figure
 
-        record, picture = Path(folder) / SIMILARITY, Path(folder) / SIMILARITY_PICTURE
+        target = user_path(folder, "folder")
+        record, picture = target / SIMILARITY, target / SIMILARITY_PICTURE
         figure = thinned(self.headline()).figure()
         files.write_json(record, self.to_dict())
         return record, save_figure(figure, picture, {}, dpi=160)

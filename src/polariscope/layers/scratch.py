@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped
 
+from polariscope.core.paths import user_path
+
 
 class Scratch:
     """Allocator of temporary arrays, in memory up to a budget, then as memory-mapped files in a folder."""
@@ -33,6 +35,7 @@ class Scratch:
 def scratch(folder: str | Path | None, budget: float | int) -> Iterator[Scratch]:
     """Create a :class:`Scratch` with files in a new folder inside ``folder`` (None: the system's temporary folder)."""
     if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder = user_path(folder, "folder")
+        folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".polariscope-", dir=folder) as directory:
         yield Scratch(Path(directory), budget)

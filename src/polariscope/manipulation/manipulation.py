@@ -95,7 +95,7 @@ def open_manipulation(folder: str | Path) -> Manipulation:
     :param folder: folder of the manipulation.
     """
     opened, table = read_manipulation(folder)
-    return Manipulation(Path(folder), table, opened.settings, tuple(opened.read_log()))
+    return Manipulation(opened.path, table, opened.settings, tuple(opened.read_log()))
 
 
 def read_manipulation(folder: str | Path) -> tuple[RunFolder, Tabulated]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -147,7 +148,9 @@ class Model(AbstractModel):
             from polariscope.models.normalisation import add_batch_norm
 
             add_batch_norm(self.decoder.trunk)
-        self.prior = b.prior.build(b.n_latents, data, b.n_auxiliary, generator)
+        # Priors without a net compute with their numbers, which a model on the meta device would not have.
+        with contextlib.nullcontext() if b.prior.is_conditional else torch.device("cpu"):
+            self.prior = b.prior.build(b.n_latents, data, b.n_auxiliary, generator)
         # A buffer that moves with the weights: reading device and type from these would walk through all modules.
         self.anchor: Tensor
         self.register_buffer("anchor", torch.empty(0), persistent=False)

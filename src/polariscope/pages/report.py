@@ -12,6 +12,7 @@ from polariscope.analysis.regime.rule import POLARISED
 from polariscope.analysis.regime.sentences import stability
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.paths import user_path
 from polariscope.core.text import percent, readable
 from polariscope.data.data_like import DataLike
 from polariscope.models.protocol import AbstractModel
@@ -169,21 +170,22 @@ def report(
     settings = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
     options: dict[str, Any] = {name: value for name, value in settings.items() if value != "newest"}
     if out is not None:
-        check_output(Path(out), "out", [run] if isinstance(run, str | Path) else [])
+        out = user_path(out, "out")
+        check_output(out, "out", [run] if isinstance(run, str | Path) else [])
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         step = step or run.step
         run = run.folder
-    if isinstance(run, Run) or (isinstance(run, (str, Path)) and not Path(run).is_file()):
+    if isinstance(run, Run) or (isinstance(run, (str, Path)) and not user_path(run).is_file()):
         record = make_record(run, data, step=step, show=show, **options)
         folder = run.path if isinstance(run, Run) else run
-        path = report_file(folder, step) if out is None else Path(out)
+        path = report_file(folder, step) if out is None else out
     else:
         record, path = _of_something_else(run, data, out, step, options)
     return report_page(record).write(path)
 
 
 def _of_something_else(
-    subject: Any, data: Any, out: str | Path | None, step: int | None, options: dict[str, Any]
+    subject: Any, data: Any, out: Path | None, step: int | None, options: dict[str, Any]
 ) -> tuple[ReportRecord, Path]:
     """Return the record of a model or of codes, and the path of the page."""
     if step is not None:
@@ -199,7 +201,7 @@ def _of_something_else(
     if isinstance(subject, AbstractModel):
         if data is None or out is None:
             raise InputError(problem="the page of a model requires data and the path of the page (out)")
-        return record_of_model(subject, data, **options), Path(out)
+        return record_of_model(subject, data, **options), out
     if not isinstance(subject, (str, Path, Representation)):
         raise InputError(
             problem="report takes a run folder, a model, a Representation or a file of codes",
@@ -216,12 +218,12 @@ def _of_something_else(
 
         file = Path(subject)
         codes = load_codes(file, options.get("seed", 0))
-        path = file.with_suffix(".html") if out is None else Path(out)
+        path = file.with_suffix(".html") if out is None else out
         return record_of_codes(codes, file.name, **options), path
     if isinstance(subject, Representation):
         if out is None:
             raise InputError(problem="the page of codes requires the path of the page (out)")
-        return record_of_codes(subject, "codes", **options), Path(out)
+        return record_of_codes(subject, "codes", **options), out
     raise InputError(
         problem="report takes a run folder, a model, a Representation or a file of codes",
         got=type(subject).__name__,

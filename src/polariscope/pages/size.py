@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from polariscope.core.paths import user_path
 from polariscope.core.text import noun, plural, span
 from polariscope.pages.calls import source_call
 from polariscope.pages.formatting import value_of
@@ -101,7 +102,7 @@ def read_sizes(folder: str | Path, compared: Sequence[Size] | None = None) -> Si
     :param compared: (default None) answers of several methods, which are used as they are because methods without an
         answer store nothing.
     """
-    folder = Path(folder)
+    folder = user_path(folder)
     folders = [folder] if compared is None else [folder / size.method for size in compared]
     searches = [search for search in map(SearchFolder, folders) if search.has_answer] or [
         SearchFolder(folder)

@@ -16,6 +16,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core import files
 from polariscope.core.errors import Call, InputError
 from polariscope.core.options import spelled_out
+from polariscope.core.paths import user_path
 from polariscope.core.types import OptionValue
 from polariscope.data.data_like import DataLike
 from polariscope.data.observations import (
@@ -441,7 +442,7 @@ def load_model(path: str | Path, step: int | None = None, device: str = "cpu") -
     :param step: (default None: the finished model) step of a checkpoint of the run.
     :param device: (default "cpu") PyTorch device.
     """
-    path = Path(path)
+    path = user_path(path)
     if is_run(path):
         return Run(path).model(step, device)
     file = model_file(path) if path.is_dir() else path

@@ -16,6 +16,7 @@ from typing import Any
 
 from polariscope.core.deprecation import warn_deprecated
 from polariscope.core.errors import InputError
+from polariscope.core.paths import user_path
 from polariscope.core.progress import AnyProgress, Progress, in_stage, reporting
 from polariscope.core.text import plural
 from polariscope.core.types import OptionValue
@@ -196,7 +197,7 @@ class Search:
     @property
     def out(self) -> Path | None:
         """Folder of the models and results; None if they are deleted afterwards."""
-        return None if self.settings.out is None else Path(self.settings.out)
+        return None if self.settings.out is None else user_path(self.settings.out, "out")
 
     def within(self, folder: str) -> Search:
         """Return the same search with a subfolder as its folder and its name as the stage.
@@ -315,7 +316,7 @@ def _share(end: float, n_seeds: int) -> float:
 def models_folder(out: str | Path | None) -> Iterator[Path]:
     """Open the folder of the models; without ``out`` it is temporary and deleted afterwards."""
     if out is not None:
-        yield Path(out)
+        yield user_path(out, "out")
         return
     with tempfile.TemporaryDirectory(prefix="polariscope-size-") as folder:
         yield Path(folder)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from polariscope.core.paths import user_path
+
 FORMAT = 2
 """Version of the file format; it is raised by changes that earlier versions cannot read."""
 
@@ -64,23 +66,23 @@ NAMES = (
 
 def is_run(folder: str | Path) -> bool:
     """Return True if a run was begun in this folder."""
-    return (Path(folder) / SETTINGS).is_file()
+    return (user_path(folder) / SETTINGS).is_file()
 
 
 def is_search(folder: str | Path) -> bool:
     """Return True if this folder contains a sizing search, finished or not."""
-    folder = Path(folder)
+    folder = user_path(folder)
     return any((folder / name).is_file() for name in (SIZE, SIZES)) or any(folder.glob(f"seed-*/{RECIPE}"))
 
 
 def model_file(folder: str | Path) -> Path:
     """Return the path of the model of a run, of a checkpoint or of an estimator."""
-    return Path(folder) / MODEL
+    return user_path(folder) / MODEL
 
 
 def report_file(folder: str | Path, step: int | None = None) -> Path:
     """Return the path of the report of a run, or of one of its checkpoints."""
-    return Path(folder) / (REPORT if step is None else f"{Path(REPORT).stem}-step-{step}.html")
+    return user_path(folder) / (REPORT if step is None else f"{Path(REPORT).stem}-step-{step}.html")
 
 
 def readable_name(run: Path) -> str:

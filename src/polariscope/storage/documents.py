@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from polariscope import __version__
-from polariscope.core import files
+from polariscope.core import files, parsing
 from polariscope.core.errors import Call, InputError, PolariscopeError
 from polariscope.core.records import to_plain
+from polariscope.core.text import joined
 from polariscope.core.types import Recordable
 from polariscope.storage import FORMAT, SETTINGS
 
@@ -59,6 +60,8 @@ def read_document(path: Path, kind: str) -> Document:
     check_format(path, record["format"])
     if record.pop(HASH, None) != files.digest(record):
         raise DamagedError(f"{path} is damaged: its content does not match its hash.")
+    if missing := sorted({"kind", "about", "content", "polariscope"} - set(record)):
+        raise DamagedError(f"{path} is damaged: it has no {joined(missing)}.")
     if record["kind"] != kind:
         raise DamagedError(f"{path} should contain a {kind}, but contains a {record['kind']}.")
     return Document(kind, record["about"], record["content"], record["polariscope"])
@@ -84,11 +87,16 @@ def check_format(path: Path, format: object) -> None:
 def read_json(path: Path) -> Any:
     """Read a JSON file; a file that is not JSON raises :class:`DamagedError`."""
     try:
-        return files.read_json(path)
+        return parsing.read_json(path)
     except PolariscopeError as error:
         raise DamagedError(str(error)) from None
 
 
+SCHEMA: Mapping[str, type] = {
+    **dict.fromkeys(("data", "model", "training", "training_identity"), dict),
+    "hash": str,
+}
+"""Entries of the settings that every kind of training has, and their types."""
 NAMED_BY = ("format", "data", "objective", "model", "training")
 IDENTITY = ("data", "objective", "model", "training_identity")
 
@@ -144,6 +152,9 @@ def read_settings(run: str | Path) -> dict[str, Any]:
     stored = record.pop(HASH, None)
     if stored != files.digest(record) or record.get("hash") != settings_hash(record):
         raise DamagedError(f"{file} {CHANGED}")
+    for name, kind in SCHEMA.items():
+        if not isinstance(record.get(name), kind):
+            raise DamagedError(f"{file} is damaged: it has no {name}.")
     return record
 
 

@@ -14,6 +14,7 @@ import filelock
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.paths import user_path
 from polariscope.storage import (
     ASIDE,
     CHECKPOINTS,
@@ -59,7 +60,7 @@ class RunFolder:
     """
 
     def __init__(self, path: str | Path, guard: files.Guard | None = None) -> None:
-        self.path = Path(path)
+        self.path = user_path(path)
         self.guard = guard
         self.checkpoints = Checkpoints(self.path / CHECKPOINTS, guard)
         self.artefacts = Artefacts(self.path, guard)

@@ -7,13 +7,13 @@ part. Lines are chained by hashes, like those of the log.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from polariscope import storage as layout
 from polariscope.core.errors import PolariscopeError
+from polariscope.core.parsing import parse_json
 from polariscope.core.records import to_plain
 from polariscope.core.types import Recordable
 from polariscope.storage.artefacts import Artefacts, Key
@@ -86,7 +86,7 @@ def verify_journal(path: Path) -> None:
     if not is_whole:
         return  # the process was killed while it wrote the first line, so the journal is empty
     try:
-        key = Key.from_dict(json.loads(first)["key"])
+        key = Key.from_dict(parse_json(first.decode(), str(path))["key"])
     except (KeyError, TypeError, ValueError, PolariscopeError):
         raise DamagedError(f"{path} is damaged: its key is missing.") from None
     Log(path, key.digest).read()

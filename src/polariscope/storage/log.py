@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from polariscope.core import files
+from polariscope.core.parsing import parse_json
+from polariscope.core.paths import check_regular
 from polariscope.core.records import AbstractStoredRecord
 from polariscope.core.text import plural
 from polariscope.storage.documents import DamagedError
@@ -110,7 +112,7 @@ class Log:
             return
         mark = self.start
         # Bytes after the last line break are a line that is being written, or that a killed process left incomplete.
-        for number, line in enumerate(self.path.read_bytes().split(b"\n")[:-1], start=1):
+        for number, line in enumerate(check_regular(self.path).read_bytes().split(b"\n")[:-1], start=1):
             body, separator, tail = line.decode("utf-8", errors="replace").rpartition(CHAIN)
             text = f"{body}}}"
             chain = chained(mark.chain, text)
@@ -119,7 +121,7 @@ class Log:
                     f"{self.path} is damaged: line {number} does not match its hash or the previous line."
                 )
             mark = Mark(mark.n_bytes + len(line) + 1, number, chain)
-            yield mark, json.loads(text)
+            yield mark, parse_json(text, str(self.path))
             if number == to_lines:
                 return
 

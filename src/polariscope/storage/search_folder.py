@@ -10,6 +10,7 @@ from typing import Any
 from polariscope import storage as layout
 from polariscope.core import files
 from polariscope.core.errors import Call, InputError
+from polariscope.core.paths import user_path
 from polariscope.core.records import to_plain
 from polariscope.core.types import Recordable
 from polariscope.storage import documents
@@ -20,7 +21,7 @@ class SearchFolder:
     """Folder with the answer of one method, or with a subfolder for each of several methods."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = user_path(path)
         self.page = self.path / layout.SIZE_PAGE
         self.picture = self.path / layout.SIZE_PICTURE
         self.curve_bands = self.path / layout.CURVE_BANDS

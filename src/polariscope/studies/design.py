@@ -26,7 +26,6 @@ import dataclasses
 import itertools
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +36,8 @@ from annotated_types import Ge, Gt
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.option_values import show
 from polariscope.core.options import build, check_options, checked
+from polariscope.core.parsing import read_toml
+from polariscope.core.paths import user_path
 from polariscope.core.records import to_plain
 from polariscope.studies.analyses import family as analyses
 
@@ -171,8 +172,12 @@ class StudyDesign:
                 raise InputError(name, "be a string", got=f"{getattr(self, name)!r}")
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             raise InputError("threads", "be an integer, at least 1", got=f"{self.threads!r}")
-        put(self, "out", str(self.out))
-        put(self, "runs", str(Path(self.out) / "runs") if self.runs is None else str(self.runs))
+        put(self, "out", str(user_path(self.out, "out")))
+        put(
+            self,
+            "runs",
+            str(Path(self.out) / "runs") if self.runs is None else str(user_path(self.runs, "runs")),
+        )
         put(self, "name", self.name or Path(self.out).resolve().name)
         self._check_names()
 
@@ -233,19 +238,19 @@ class StudyDesign:
 
         file = find(path)
         try:
-            tables = tomllib.loads(file.read_text(encoding="utf-8"))
+            tables = read_toml(file)
         except OSError as error:
             raise InputError(
                 problem=f"the study file {file} cannot be read ({error.strerror})",
                 remedy="check the path, or use a name from 'polariscope study list'",
             ) from None
         except ValueError as error:
-            raise InputError("study", "be a TOML file", got=f"{file}: {error}") from None
-        folder = file.parent if file == Path(path) else Path()
+            raise InputError("study", "be a TOML file", got=str(error).rstrip(".")) from None
+        folder = file.parent if file == user_path(path) else Path()
         tables = {"out": file.stem, **tables}
         for name in ("out", "runs"):
             if isinstance(tables.get(name), str):
-                tables[name] = str(folder / tables[name])
+                tables[name] = str(folder / user_path(tables[name], name))
         try:
             return cls.from_dict(tables)
         except InputError as error:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.paths import user_path
 from polariscope.core.records import to_plain
 from polariscope.core.types import Recordable
 from polariscope.runs.results import NotCachedError
@@ -111,7 +112,7 @@ class Ledger:
 
         :param folder: folder of the study.
         """
-        file = Path(folder) / DESIGN
+        file = user_path(folder, "folder") / DESIGN
         if not file.exists():
             raise InputError(problem=f"{folder} is not the folder of a study: it has no {DESIGN}")
         return cls(StudyDesign.from_dict(documents.read_document(file, "study").content))

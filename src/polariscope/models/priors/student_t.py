@@ -92,9 +92,7 @@ def nearest_variance(degrees: float) -> float:
     for _ in range(100):
         middle = (low + high) / 2
         t = math.exp(middle)
-        # A number, also while the model is built on the meta device to compare shapes.
-        argument = torch.tensor(t, dtype=torch.float64, device="cpu")
-        left = math.sqrt(math.pi) * t * float(torch.special.erfcx(argument))
+        left = math.sqrt(math.pi) * t * float(torch.special.erfcx(torch.tensor(t, dtype=torch.float64)))
         low, high = (middle, high) if left < degrees / (degrees + 1) else (low, middle)
     return degrees / (2 * math.exp(low + high))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from polariscope.core.errors import unknown
+from polariscope.core.paths import user_path
 
 FOLDER = Path(__file__).parent
 
@@ -19,7 +20,7 @@ def find(study: str | Path) -> Path:
 
     :param study: path of the file, or the name of a study that comes with polariscope.
     """
-    path = Path(study)
+    path = user_path(study, "study")
     if path.suffix == ".toml" or path.is_file():
         return path  # a folder can have the name of a shipped study, whose runs it contains
     if str(study) not in shipped():

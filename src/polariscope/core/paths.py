@@ -1,0 +1,71 @@
+"""Paths that users pass: checked once, with ``~`` as the home folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from polariscope.core.errors import InputError
+
+KINDS_OF_FILE: tuple[tuple[Callable[[int], bool], str], ...] = (
+    (stat.S_ISFIFO, "pipe"),
+    (stat.S_ISCHR, "device"),
+    (stat.S_ISBLK, "device"),
+    (stat.S_ISSOCK, "socket"),
+    (stat.S_ISLNK, "circular link"),
+)
+"""Kinds of files that are neither regular files nor folders, with a word for each."""
+
+
+def user_path(path: object, argument: str = "path") -> Path:
+    """Return a path that a user passed, with ``~`` expanded; other input raises an error.
+
+    >>> user_path("~/runs/a") == Path.home() / "runs" / "a"
+    True
+    >>> user_path("")
+    Traceback (most recent call last):
+    polariscope.core.errors.InputError: path must be the path of a file or folder, got ''.
+
+    :param path: a text or a path.
+    :param argument: (default "path") name of the argument, for the message.
+    """
+    if isinstance(path, bytes) or not isinstance(path, str | os.PathLike):
+        kind = type(path).__name__
+        raise InputError(argument, "be the path of a file or folder", got=f"an object of type {kind}")
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InputError(argument, "be the path of a file or folder", got=f"{text!r}")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # there is no such user
+        raise InputError(
+            argument,
+            "be the path of a file or folder",
+            got=f"{text!r}",
+            remedy="there is no user of that name; write the folder in full, or ./~ for a name that begins with ~",
+        ) from None
+
+
+def check_regular(path: Path, argument: str | None = None) -> Path:
+    """Return the path of a file to read; pipes, devices and sockets raise an error, because reading them can block.
+
+    A path that does not exist or is a folder is returned unchanged, because its reader reports it.
+
+    :param path: the file.
+    :param argument: (default None) name of the argument, for the message.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return path
+    kind = next((word for test, word in KINDS_OF_FILE if test(mode)), None)
+    if kind is not None:
+        raise InputError(
+            argument or str(path),
+            "be a file",
+            got=f"the {kind} {path}",
+            remedy="copy its content to a file first",
+        )
+    return path

@@ -1,0 +1,42 @@
+"""Paths that users pass."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import polariscope as ps
+from polariscope.core.errors import InputError
+from polariscope.core.paths import check_regular, user_path
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", b"bytes", 3, None, object()])
+def test_values_that_are_not_paths_are_refused(path: object) -> None:
+    with pytest.raises(InputError, match="out must be the path of a file or folder"):
+        user_path(path, "out")
+
+
+def test_an_unknown_user_is_refused_with_a_remedy() -> None:
+    with pytest.raises(InputError, match="there is no user of that name"):
+        user_path("~no-such-user/runs")
+
+
+def test_the_home_folder_is_expanded_for_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ps.train(ps.load_dataset("digits"), net="linear", n_latents=2, steps=1, out="~/run")
+    assert (tmp_path / "run" / "settings.json").is_file()
+    assert ps.open_run("~/run").path == tmp_path / "run"
+    assert ps.load_model("~/run").n_latents == 2
+    assert ps.report("~/run", out="~/page.html") == tmp_path / "page.html"
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz", "npy", "npz.gz", "csv.gz", "parquet", "h5ad", "zip", "png"])
+def test_pipes_are_refused_at_once(tmp_path: Path, ending: str) -> None:
+    pipe = tmp_path / f"data.{ending}"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError):
+        ps.load_dataset(str(pipe))
+    with pytest.raises(InputError, match="pipe"):
+        check_regular(pipe)
