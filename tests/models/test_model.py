@@ -239,7 +239,9 @@ def test_a_batch_is_placed_in_the_models_type_and_layout() -> None:
 
 @pytest.mark.parametrize("n_latents", [0, -2])
 def test_a_model_without_latents_is_refused(n_latents: int) -> None:
-    with pytest.raises(InputError, match=f"n_latents must be at least 1 and at most 1,000,000, got {n_latents}"):
+    with pytest.raises(
+        InputError, match=f"n_latents must be at least 1 and at most 1,000,000, got {n_latents}"
+    ):
         dataclasses.replace(FLAT, n_latents=n_latents)
 
 

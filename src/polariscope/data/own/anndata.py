@@ -13,6 +13,7 @@ from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed, unknown
 from polariscope.core.options import option
 from polariscope.data.dataset import dataset
+from polariscope.data.hdf5 import check_contained
 from polariscope.data.missing import Missing
 from polariscope.data.own.support.column_kinds import Troubles
 from polariscope.data.own.support.contents import Contents
@@ -67,6 +68,7 @@ class AnndataDataset(AbstractRowsDataset):
                 remedy="download or write it again",
             ) from None
         try:
+            check_contained(path, file)
             return self._contents(file)
         except (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError) as error:
             if isinstance(error, InputError):

@@ -16,6 +16,7 @@ from polariscope.core.errors import InputError, not_installed
 from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.dataset import dataset
+from polariscope.data.hdf5 import check_contained
 from polariscope.data.originals import (
     AbstractPublishedGrid,
     Gigabytes,
@@ -92,17 +93,17 @@ class Shapes3DOriginalDataset(AbstractPublishedGrid):
             raise not_installed(f"reading {self._file.name}", "h5py", "hdf5") from None
         try:
             with h5py.File(self._file, "r") as file:
+                check_contained(self._file, file)
                 yield file
         except OSError as error:
             raise archives.damaged(self._file, error) from None
 
     def _member(self, file: Any, name: str, dtype: str, row: tuple[int, ...]) -> Any:
-        """Return a plain array of the file: it must not refer to another file or require an external filter."""
+        """Return a plain array of the file: it must not require an external filter."""
         array = file.get(name) if name in file else None
-        link = type(file.get(name, getlink=True)).__name__ if array is not None else "HardLink"
-        if array is None or not hasattr(array, "dtype") or link != "HardLink":
+        if array is None or not hasattr(array, "dtype"):
             raise InputError(str(self._file), f"contain an array {name!r}", got=", ".join(file) or "nothing")
-        if array.external or array.is_virtual or array.compression not in _FILTERS:
+        if array.compression not in _FILTERS:
             raise InputError(
                 str(self._file), f"contain the numbers of {name!r} itself, plain or compressed with gzip"
             )

@@ -1,0 +1,32 @@
+"""Check of HDF5 files: all their numbers are in the file itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from polariscope.core.errors import InputError
+
+
+def check_contained(path: Path, file: Any) -> None:
+    """Refuse an HDF5 file that reads other files: external links, external storage and virtual arrays.
+
+    Such a file could copy the content of any file that its reader can open into the data.
+
+    :param path: path of the file, for the message.
+    :param file: the opened file, ``h5py.File``.
+    """
+
+    # Exceptions must not leave these functions, because h5py calls them from C; a result ends the visit.
+    def by_link(name: str, link: Any) -> str | None:
+        return f"a link to another file ({name!r})" if type(link).__name__ == "ExternalLink" else None
+
+    def by_array(name: str, member: Any) -> str | None:
+        is_elsewhere = getattr(member, "external", None) or getattr(member, "is_virtual", False)
+        return f"an array stored in another file ({name!r})" if is_elsewhere else None
+
+    if problem := file.visititems_links(by_link) or file.visititems(by_array):
+        raise InputError(
+            problem=f"{path} contains {problem}",
+            remedy="write a file that contains all its numbers itself",
+        )
