@@ -311,7 +311,7 @@ def unknown(noun: str, word: str, choices: Iterable[str], remedy: Text = "") -> 
     """
     choices = sorted(choices)
     there = f"there are {', '.join(choices)}." if choices else "there are none."
-    nearest = difflib.get_close_matches(word, choices, n=1)
+    nearest = difflib.get_close_matches(str(word), choices, n=1)
     if nearest:
         there += f" Did you mean {nearest[0]!r}?"
     if not remedy:

@@ -48,6 +48,24 @@ def user_path(path: object, argument: str = "path") -> Path:
         ) from None
 
 
+def resolved_path(path: object, argument: str = "path") -> Path:
+    """Return a path that a user passed as an absolute path without links; circular links raise an error.
+
+    :param path: a text or a path.
+    :param argument: (default "path") name of the argument, for the message.
+    """
+    given = user_path(path, argument)
+    try:
+        return given.resolve()
+    except (
+        RuntimeError,
+        OSError,
+    ):  # Python 3.11 raises the first for a circular link, later versions the second
+        raise InputError(
+            argument, "be the path of a file or folder", got=f"{str(given)!r}, a circular link"
+        ) from None
+
+
 def check_regular(path: Path, argument: str | None = None) -> Path:
     """Return the path of a file to read; pipes, devices and sockets raise an error, because reading them can block.
 

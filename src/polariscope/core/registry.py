@@ -167,7 +167,7 @@ class Family(Mapping):  # not Mapping[str, Any]: run-time type checkers would it
         return dict(self._members)
 
     def __getitem__(self, name: str) -> Any:
-        if not self._find(name):
+        if not isinstance(name, str) or not self._find(name):
             raise unknown(self.noun, name, self)
         return self._members[name]
 

@@ -25,6 +25,7 @@ from numpy.typing import DTypeLike
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.parsing import read_json
+from polariscope.core.paths import resolved_path
 from polariscope.core.progress import Task, shown_progress
 from polariscope.core.text import file_size
 
@@ -40,7 +41,7 @@ _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 def cache_folder() -> Path:
     """Return the cache folder: ``POLARISCOPE_CACHE`` if it is set, otherwise the user's cache folder."""
     if folder := os.environ.get(VARIABLE):
-        return Path(folder).expanduser().resolve()
+        return resolved_path(folder, "folder")
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,8 @@ def manipulate(
 def _opened(runs: Runs) -> list[Run]:
     if isinstance(runs, str | Path | Run):
         runs = [runs]
+    if not isinstance(runs, Iterable):
+        raise InputError("runs", "be run folders in a list", got=f"an object of type {type(runs).__name__}")
     return [run if isinstance(run, Run) else Run(run) for run in runs]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,6 +45,10 @@ def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | Non
     if isinstance(models, (str, Path, TrainedRun, Model, Representation, np.ndarray)):
         models = [models]
     items: Any = models
+    if not isinstance(items, Iterable):
+        raise InputError(
+            "models", "be runs, models or arrays in a list", got=f"an object of type {type(items).__name__}"
+        )
     groups = dict(items) if isinstance(items, Mapping) else None
     if groups is not None and any(isinstance(members, np.ndarray) for members in groups.values()):
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -127,6 +127,10 @@ def _named(models: Any) -> dict[str, Any]:
         raise InputError("models", "be several, in a list or by name", got="one")
     if isinstance(models, Mapping):
         return {str(name): _opened(item) for name, item in models.items()}
+    if not isinstance(models, Iterable):
+        raise InputError(
+            "models", "be several, in a list or by name", got=f"an object of type {type(models).__name__}"
+        )
     named: dict[str, Any] = {}
     for number, model in enumerate(models):
         item = _opened(model)

@@ -388,7 +388,16 @@ def _measurement(scope: str, name: str, options: Any) -> Any:
 def _table(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InputError(name, "be a table", got=f"{value!r}")
-    return {str(key).replace("-", "_"): item for key, item in value.items()}
+    return {str(key).replace("-", "_"): _plain(item) for key, item in value.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers of NumPy and PyTorch as Python numbers, because a design is stored as JSON."""
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def _sequence(name: str, value: object) -> Sequence[Any]:

@@ -16,6 +16,7 @@ import torch
 
 from polariscope import __version__
 from polariscope.core.errors import Argument, InputError, unknown
+from polariscope.core.option_values import convert
 from polariscope.core.options import build, check_options, options_of, to_record
 from polariscope.core.options import route as route_options
 from polariscope.core.records import to_plain
@@ -180,8 +181,7 @@ def plan(
             problem=(Argument("steps"), " and ", Argument("epochs"), " both set the length of training"),
             remedy="pass one of them",
         )
-    if isinstance(n_latents, bool) or not isinstance(n_latents, int | np.integer):
-        raise InputError("n_latents", "be an integer", got=f"{n_latents!r}")
+    n_latents = _as_count(n_latents)
     concepts: dict[str, Any] = {}
     for kind, choice in selected.items():
         with _named_as_passed(kind, options):
@@ -215,7 +215,7 @@ def plan(
         posterior=concepts["posterior"],
         prior=concepts["prior"],
         likelihood=concepts["likelihood"],
-        n_latents=int(n_latents),
+        n_latents=n_latents,
         shape=tuple(data.shape),
         initialisation=initialisation,
         n_auxiliary=n_auxiliary(concepts["prior"], data),
@@ -234,6 +234,14 @@ def plan(
         settings.split_in_words(data, parts), by_column=settings.split_column is not None
     )
     return RunPlan(data, concepts["objective"], blueprint, settings, (*data.choices, *messages))
+
+
+def _as_count(n_latents: OptionValue) -> int:
+    """Return the number of latents as an integer; texts are converted like those of other options."""
+    try:
+        return convert(n_latents, int)
+    except ValueError:
+        raise InputError("n_latents", "be an integer", got=f"{n_latents!r}") from None
 
 
 def _recorded_net(recorded: Mapping[str, Any] | None, data: AbstractDataset) -> Mapping[str, Any] | None:
@@ -340,7 +348,7 @@ def training_defaults(objective: AbstractObjective, named: Mapping[str, object])
     :param named: options of the training that the caller passed.
     """
     defaults = objective.training
-    if "optimiser" in named and named["optimiser"] != defaults.get("optimiser"):
+    if "optimiser" in named and str(named["optimiser"]) != str(defaults.get("optimiser")):
         return {}
     return {name: value for name, value in defaults.items() if name not in named}
 

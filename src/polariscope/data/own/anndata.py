@@ -12,6 +12,7 @@ from annotated_types import Ge, Gt
 from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed, unknown
 from polariscope.core.options import option
+from polariscope.core.paths import resolved_path
 from polariscope.data.dataset import dataset
 from polariscope.data.hdf5 import check_contained
 from polariscope.data.missing import Missing
@@ -50,7 +51,7 @@ class AnndataDataset(AbstractRowsDataset):
     column over all rows."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
+        object.__setattr__(self, "path", str(resolved_path(self.path, "path")))
         self._fill(self._read(Path(self.path)))
 
     def _read(self, path: Path) -> Contents:

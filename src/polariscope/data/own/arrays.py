@@ -11,6 +11,7 @@ from annotated_types import Ge, Gt
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import option
+from polariscope.core.paths import resolved_path
 from polariscope.core.types import FactorsLike
 from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import dataset
@@ -56,7 +57,7 @@ class ArraysDataset(AbstractRowsDataset):
                     problem=("dataset 'arrays' requires ", Argument("path"), ", an .npz file"),
                     remedy="for arrays in memory use from_arrays",
                 )
-            object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
+            object.__setattr__(self, "path", str(resolved_path(self.path, "path")))
             contents = read_archive(Path(self.path), self.max_unpacked)
         self._fill(contents)
 

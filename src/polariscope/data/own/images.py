@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.option_values import Advice
+from polariscope.core.paths import resolved_path
 from polariscope.core.text import listed, plural
 from polariscope.data.dataset import AbstractDataset, dataset
 from polariscope.data.own.support.contents import Contents
@@ -76,9 +77,9 @@ class FolderDataset(AbstractDataset):
     """Maximum size in megabytes of decoded images that are kept in memory."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
+        object.__setattr__(self, "path", str(resolved_path(self.path, "path")))
         if self.labels is not None:
-            object.__setattr__(self, "labels", str(Path(self.labels).expanduser().resolve()))
+            object.__setattr__(self, "labels", str(resolved_path(self.labels, "labels")))
         factors = self._known
         object.__setattr__(self, "factor_names", factors.names)
         object.__setattr__(self, "factor_sizes", factors.sizes)

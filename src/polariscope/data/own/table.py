@@ -11,6 +11,7 @@ from annotated_types import Gt
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import check_options, option
+from polariscope.core.paths import resolved_path
 from polariscope.data.dataset import FactorKind, dataset
 from polariscope.data.missing import Missing
 from polariscope.data.own.support.contents import Contents
@@ -64,7 +65,7 @@ class TableDataset(AbstractRowsDataset):
     recorded: dataclasses.InitVar[bool] = False
 
     def __post_init__(self, recorded: bool) -> None:
-        object.__setattr__(self, "path", str(Path(self.path).expanduser().resolve()))
+        object.__setattr__(self, "path", str(resolved_path(self.path, "path")))
         contents = self._read(Path(self.path), recorded)
         self._fill(dataclasses.replace(contents, factor_kinds=self.factor_kinds or None))
 

@@ -13,6 +13,7 @@ from jaxtyping import Int, UInt8
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.paths import resolved_path
 from polariscope.core.seeds import random_bytes, uniforms
 from polariscope.data.variants import variant
 from polariscope.data.variants.support.pixel_changes import COLOURS, AbstractColouring
@@ -49,7 +50,7 @@ class BackgroundVariant(AbstractColouring):
     def check(self) -> None:
         super().check()
         if self.picture is not None:
-            object.__setattr__(self, "picture", str(Path(self.picture).expanduser().resolve()))
+            object.__setattr__(self, "picture", str(resolved_path(self.picture, "picture")))
         if any(size < needed for size, needed in zip(self.painting.shape[1:], self.shape[1:], strict=True)):
             raise InputError(
                 "picture",

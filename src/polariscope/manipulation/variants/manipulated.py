@@ -13,6 +13,7 @@ from jaxtyping import Float, UInt8
 from numpy.typing import ArrayLike
 
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.paths import resolved_path
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.variants import AbstractVariant, variant
 
@@ -53,7 +54,7 @@ class ManipulatedVariant(AbstractVariant):
         return {**super().read_options(base, arguments), **folder}
 
     def check(self) -> None:
-        object.__setattr__(self, "folder", str(Path(self.folder).expanduser().resolve()))
+        object.__setattr__(self, "folder", str(resolved_path(self.folder, "folder")))
         architecture = self.manipulation.architecture
         if self.key is not None and self.key != self.manipulation.digest:
             raise PolariscopeError(

@@ -66,13 +66,18 @@ def read_posterior(output: object, n_rows: int, second: Second = "log_variance")
     """
     mean, spread, kind = _parts(output, n_rows, second)
     _refuse_contradiction(output, spread, kind, n_rows)
-    if mean.shape != spread.shape or mean.ndim < 2 or len(mean) != n_rows:
+    if mean.shape != spread.shape or mean.ndim < 2 or len(mean) != n_rows or not mean.numel():
         raise InputError(
             "the encoder", _wanted(n_rows), got=f"shapes {tuple(mean.shape)} and {tuple(spread.shape)}"
         )
     if not (torch.is_floating_point(mean) and torch.is_floating_point(spread)):
         raise InputError(
             "the encoder", f"{_wanted(n_rows)}, of floating type", got=f"{mean.dtype} and {spread.dtype}"
+        )
+    if mean.is_meta or spread.is_meta:
+        raise InputError(
+            problem="the encoder returned a tensor on the meta device, which contains no numbers",
+            remedy="load its weights on a device such as cpu",
         )
     for name, array in (("mean", mean), (kind, spread)):
         if not torch.isfinite(array).all():

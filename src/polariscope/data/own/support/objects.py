@@ -119,7 +119,14 @@ class Items:
 
     def __init__(self, source: object, key: str | None, labels: tuple[str, ...]) -> None:
         self.source = cast(Any, source)
-        if not len(self.source):
+        try:
+            n_items = len(self.source)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(
+                problem=f"the number of items of the {type(source).__name__} cannot be read ({error})",
+                remedy="its __len__ must return an integer from 0",
+            ) from None
+        if not n_items:
             raise InputError(problem=f"the {type(source).__name__} is empty", remedy="pass one with items")
         first = _item(self.source, 0)
         self.key, self.labels = key, labels

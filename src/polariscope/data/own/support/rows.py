@@ -205,13 +205,15 @@ def _rows_of(values: Any, name: str) -> AbstractRows:
             got=f"a {type(values).__name__}",
             remedy="collect it first, with its collect()",
         )
+    if getattr(values, "is_meta", False):
+        raise InputError(name, "contain numbers", got="a tensor on the meta device, which has none")
     if hasattr(values, "detach"):
         values = values.detach().cpu()
     try:
         return DenseRows(np.asarray(values))
     except ValueError as error:
         raise InputError(name, "be one array", got=f"rows that do not fit together ({error})") from None
-    except TypeError as error:  # a sparse tensor, or a type of number that NumPy does not have
+    except Exception as error:  # a sparse tensor or another type of number; __array__ can raise anything
         raise InputError(
             name,
             "be convertible to a NumPy array",
