@@ -281,9 +281,19 @@ def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) 
             )
 
 
+BLOCK = 50_000
+"""Number of samples that are drawn at once."""
+
+
 def draw_sampled(
     mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"], seed: int
 ) -> Float[np.ndarray, "sample latent"]:
     """Draw z ~ N(mean, variance) once per sample, for codes without sampled arrays."""
-    noise = generator(seed, "sampled").standard_normal(mean.shape)
-    return (mean + np.sqrt(variance) * noise).astype(mean.dtype)
+    draw = generator(seed, "sampled")
+    sampled = np.empty_like(mean)
+    for begin in range(
+        0, len(mean), BLOCK
+    ):  # the noise of all samples in float64 would be twice as large as the codes
+        rows = slice(begin, begin + BLOCK)
+        sampled[rows] = mean[rows] + np.sqrt(variance[rows]) * draw.standard_normal(mean[rows].shape)
+    return sampled

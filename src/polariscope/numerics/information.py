@@ -31,17 +31,16 @@ def discretise(
     All values of a constant latent are in bin 0.
 
     >>> discretise(np.array([[0.0], [0.4], [0.5], [1.0]]), n_bins=2).ravel()
-    array([0, 0, 1, 1])
+    array([0, 0, 1, 1], dtype=int16)
     """
-    x = x.astype(np.float64)
-    edges = np.linspace(x.min(axis=0), x.max(axis=0), n_bins + 1)
-    edges -= ON_EDGE * np.ptp(x, axis=0)
-    # The first edge is the minimum, so only edges between bins are searched.
-    columns = [
-        np.searchsorted(edge[1:-1], column, side="right") for edge, column in zip(edges.T, x.T, strict=True)
-    ]
-    bins = np.stack(columns, axis=1)
-    bins[:, np.ptp(x, axis=0) == 0] = 0
+    # A narrow type and one column at a time, because a million codes of 50 latents are discretised twice.
+    bins = np.empty(x.shape, dtype=np.int16 if n_bins <= MAX_BINS else np.int64)
+    for latent, column in enumerate(np.asarray(x).T):
+        values = column.astype(np.float64)
+        edges = np.linspace(values.min(), values.max(), n_bins + 1)
+        edges -= ON_EDGE * np.ptp(values)
+        # The first edge is the minimum, so only edges between bins are searched.
+        bins[:, latent] = np.searchsorted(edges[1:-1], values, side="right") if np.ptp(values) else 0
     return bins
 
 
@@ -164,7 +163,13 @@ def _joint_entropies(
     width = int(classes.max()) + 1
     size = (int(bins.max()) + 1) * width
     labels = np.ascontiguousarray(classes.T)
-    return np.stack([_entropies_of(width * column + labels, size, weights) for column in bins.T], axis=-2)
+    # Bins can have a narrow type, in which the numbers of cells would overflow.
+    columns = (width * column.astype(np.intp) for column in bins.T)
+    if weights is None:  # one pair at a time: all pairs of a column would take as much memory as the codes
+        return np.array(
+            [[entropy(np.bincount(column + row, minlength=size)) for row in labels] for column in columns]
+        )
+    return np.stack([_entropies_of(column + labels, size, weights) for column in columns], axis=-2)
 
 
 def _entropies_of(

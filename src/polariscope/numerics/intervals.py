@@ -39,11 +39,11 @@ def mean_with_interval(
 
     A latent with an infinite value has the mean ∞ and the interval [∞, ∞].
     """
-    finite = np.isfinite(values).all(axis=0)
     mean = np.full(values.shape[1], np.inf)
-    mean[finite] = values[:, finite].mean(axis=0)
     half = np.zeros_like(mean)
-    half[finite] = _half_width(values[:, finite])
+    for latent, column in enumerate(values.T):  # one at a time, because a copy of all columns can be large
+        if np.isfinite(column).all():
+            mean[latent], half[latent] = column.mean(), _half_width(column)
     return mean, np.stack([np.maximum(mean - half, at_least), mean + half], axis=1)
 
 

@@ -105,14 +105,17 @@ def moments_of_resamples(
     """Return a function that maps weights of the samples (rows that sum to 1) to the moments under each weighting."""
     columns = _columns(posterior)
     centres = [values.mean(axis=0) for values in columns]
-    # Centre first: E[x²] − E[x]² would lose the digits of a variance that is small compared with the mean.
-    centred = np.concatenate(
-        [values - centre for values, centre in zip(columns, centres, strict=True)], axis=1
-    )
-    powers = np.concatenate([centred, centred**2], axis=1)
+
+    def powers(rows: slice) -> Float[np.ndarray, "row power"]:
+        # Centre first: E[x²] − E[x]² would lose the digits of a variance that is small compared with the mean.
+        parts = [values[rows] - centre for values, centre in zip(columns, centres, strict=True)]
+        centred = np.concatenate(parts, axis=1)
+        return np.concatenate([centred, centred**2], axis=1)
 
     def weighted(weights: Float[np.ndarray, "resample sample"]) -> Moments:
-        shift, square = np.split(weights @ powers, 2, axis=1)
+        # In blocks of samples, because the powers of all of them would be twice as large as the codes.
+        blocks = (slice(begin, begin + ROWS) for begin in range(0, weights.shape[1], ROWS))
+        shift, square = np.split(sum(weights[:, rows] @ powers(rows) for rows in blocks), 2, axis=1)
         means = np.concatenate(centres) + shift
         # Rounding can make the variance of a constant slightly negative.
         variances = np.maximum(square - shift**2, 0.0)
@@ -229,6 +232,7 @@ def is_fragile(alpha_range: tuple[float, float], alpha: float) -> bool:
 
 CONFIDENT = 0.9  # minimum share of resamples with the same type for that type to count as sure
 BLOCK = 4_000_000  # weights held in memory at once
+ROWS = 50_000  # samples whose powers are held in memory at once
 
 
 def type_shares(

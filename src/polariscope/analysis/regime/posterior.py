@@ -10,6 +10,9 @@ from jaxtyping import Float
 from polariscope.analysis.regime.latent_types import PriorKind
 from polariscope.analysis.representation import Representation
 
+BLOCK = 50_000
+"""Number of samples whose divergences are computed at once."""
+
 
 def gaussian_kl(
     mean: Float[np.ndarray, "sample latent"],
@@ -29,11 +32,18 @@ def gaussian_kl(
     >>> gaussian_kl(np.array([[0.0, 1.0]]), np.array([[1.0, 1.0]]))
     array([[0. , 0.5]])
     """
-    ratio = variance / prior_variance
-    logarithm = np.log(ratio, out=np.full_like(ratio, -np.inf), where=ratio > 0)
-    # Grouped so that the terms cancel exactly if posterior and prior are equal.
-    divergence = (mean - prior_mean) ** 2 / prior_variance + (ratio - 1) - logarithm
-    return np.maximum(divergence / 2, 0.0)  # rounding can leave −1e-17 if the two are equal
+    shape = np.broadcast_shapes(mean.shape, variance.shape)
+    result = np.empty(shape)
+    moments = [np.broadcast_to(each, shape) for each in (mean, variance, prior_mean, prior_variance)]
+    for begin in range(0, shape[0], BLOCK):  # in blocks, because each temporary is as large as the codes
+        rows = slice(begin, begin + BLOCK)
+        mu, sigma2, prior_mu, prior_sigma2 = (each[rows] for each in moments)
+        ratio = sigma2 / prior_sigma2
+        logarithm = np.log(ratio, out=np.full_like(ratio, -np.inf), where=ratio > 0)
+        # Grouped so that the terms cancel exactly if posterior and prior are equal.
+        divergence = (mu - prior_mu) ** 2 / prior_sigma2 + (ratio - 1) - logarithm
+        result[rows] = np.maximum(divergence / 2, 0.0)  # rounding can leave −1e-17 if the two are equal
+    return result
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,9 +102,11 @@ def in_units_of_prior(
     :param rate: (default None) the model's own KL; None: that of the two Gaussians
     """
     kl = gaussian_kl(mean, variance, prior_mean, prior_variance)
+    # Under the prior N(0, 1) the moments are their own units, and copies of them would take much memory.
+    is_standard = prior_kind(prior_mean, prior_variance) == "standard"
     return RelativePosterior(
-        mean=(mean - prior_mean) / np.sqrt(prior_variance),
-        variance=variance / prior_variance,
+        mean=mean if is_standard else (mean - prior_mean) / np.sqrt(prior_variance),
+        variance=variance if is_standard else variance / prior_variance,
         kl=kl if rate is None else rate,
         gaussian_kl=kl,
         absolute_mean=mean,

@@ -134,6 +134,14 @@ def information(
     :param mean: posterior means.
     :param variance: posterior variances.
     """
+    # One latent at a time, because several temporaries are twice as large as their codes.
+    values = [_information(mean[:, [latent]], variance[:, [latent]]) for latent in range(mean.shape[1])]
+    return np.concatenate([value for value, _ in values]), np.concatenate([error for _, error in values])
+
+
+def _information(
+    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"]
+) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
     # A posterior without variance has infinite information, which is not an error.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         square = (mean.astype(np.float64) - mean.mean(axis=0, dtype=np.float64)) ** 2
