@@ -238,6 +238,18 @@ def test_what_is_measured_over_seeds_is_kept_and_measured_again_when_seeds_are_a
     assert [len(after.over_result(task)["rows"]) for task in after.over_tasks()] == [3] * 4  # type: ignore[index]
 
 
+def test_codes_that_only_results_over_seeds_need_are_checked_and_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = tiny(tmp_path, seeds=2, grid={}, each={}, over={"agreement": {"n_samples": 40}})
+    ledger = drain(study)
+    (file, *_) = ledger.runs[0].folder.glob("representation-*.safetensors")
+    file.write_bytes(file.read_bytes()[:-8] + bytes(8))
+    assert [entry.state for entry in Ledger(study).entries()] == ["waiting", "done"]
+    assert [entry.state for entry in drain(study).entries()] == ["done", "done"]
+    assert "its hash does not match its contents. It is computed again" in caplog.text
+
+
 def test_the_size_is_found_once_for_each_data_and_objective(tmp_path: Path) -> None:
     fields: dict[str, Any] = {"once": {"size": {"method": "id"}}, "each": {}, "seeds": 2}
     study = tiny(tmp_path, data={"name": "gaussian", "n_samples": 200}, **fields)

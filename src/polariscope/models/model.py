@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -270,6 +270,7 @@ def read_model(file: Path, device: str = "cpu") -> Model:
         model.to(
             next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32)
         )
+        _check_types(model, tensors)
         model.load_state_dict(tensors)
     except (InputError, KeyError, RuntimeError, TypeError) as error:
         raise PolariscopeError(
@@ -278,3 +279,10 @@ def read_model(file: Path, device: str = "cpu") -> Model:
     model.step = metadata.get("step")
     model.units = tuple(metadata.get("units", ()))
     return model.to_device(device).eval()
+
+
+def _check_types(model: Model, tensors: Mapping[str, Tensor]) -> None:
+    """Raise an error if weights are not of the model's type; loading would convert integers without a word."""
+    for name, expected in model.state_dict().items():
+        if name in tensors and tensors[name].dtype != expected.dtype:
+            raise TypeError(f"{name} is {tensors[name].dtype}, and {expected.dtype} is required")

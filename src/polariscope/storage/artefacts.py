@@ -101,6 +101,21 @@ class Artefacts:
         """Return the files of artefacts that are damaged, with the reason."""
         return self._scan()[1]
 
+    def check_all(self) -> None:
+        """Check every hash of every artefact; raise an error about the first that is damaged."""
+        for path in sorted(self.folder.iterdir()):
+            if FILE_NAME.fullmatch(path.name):
+                verify(path)
+
+    def set_damaged_aside(self) -> None:
+        """Rename all damaged artefacts, so they are computed again when they are needed, with a warning for each."""
+        for path in sorted(self.folder.iterdir()):
+            if FILE_NAME.fullmatch(path.name):
+                try:
+                    verify(path)
+                except PolariscopeError as error:
+                    self.set_aside(path, error)
+
     def touch(self, path: Path) -> None:
         """Record that an artefact is used now; on a disk that cannot be written, nothing is recorded."""
         with contextlib.suppress(OSError, PolariscopeError), self.writing():

@@ -30,6 +30,7 @@ from polariscope.storage.artefacts import Artefacts
 from polariscope.storage.checkpoints import Checkpoint, Checkpoints, Trained
 from polariscope.storage.documents import (
     DamagedError,
+    ForeignError,
     differences,
     identity_hash,
     read_document,
@@ -154,10 +155,14 @@ class RunFolder:
     def mark(self) -> Mark | None:
         """Return the end of the log when the newest model or checkpoint was saved; None before the first."""
         marks = []
-        with contextlib.suppress(PolariscopeError):  # a file that cannot be read has no mark
+        # A file that cannot be read has no mark, and that of another run has no mark of this log.
+        with contextlib.suppress(PolariscopeError):
+            if self.model_file.exists():
+                self.check_belongs(self.model_file)
             marks += [Mark.from_dict(log) for log in [self.model_header().get("log")] if log is not None]
         for step in self.checkpoints.steps[-1:]:
             with contextlib.suppress(PolariscopeError, OSError, KeyError, TypeError):
+                self.check_belongs(self.checkpoints.model_file(step))
                 marks.append(self.checkpoints.mark(step))
         return max(marks, key=lambda mark: mark.n_lines, default=None)
 
@@ -200,6 +205,23 @@ class RunFolder:
     def model_header(self) -> dict[str, Any]:
         """Read the header of the finished model; empty without a model, and an error names a damaged one."""
         return files.read_header(self.model_file) if self.model_file.exists() else {}
+
+    def check_belongs(self, file: Path) -> None:
+        """Raise an error if a model was saved by another run: this is the definition of belonging to this run.
+
+        The header of a model contains the identity of its run (the hash from which the chain of the log starts) and
+        the mark of the log with which it was saved. Version 0.2.0 recorded only the mark.
+
+        :param file: the finished model or the model of a checkpoint.
+        """
+        header = files.read_header(file)
+        is_foreign = header.get("run", self.log.start.chain) != self.log.start.chain
+        try:
+            is_foreign |= self.log.contradicts(Mark.from_dict(header["log"]))
+        except (KeyError, TypeError, PolariscopeError):  # it was not saved by a run
+            is_foreign = True
+        if is_foreign:
+            raise ForeignError(f"{file} is not a model of the run in {self.path}: another run saved it.")
 
     def set_model_aside(self) -> None:
         """Rename a damaged model, so a new one can be written."""
@@ -278,6 +300,7 @@ class RunFolder:
         for step in reversed(self.checkpoints.steps):
             try:
                 checkpoint = self.checkpoints.read(step)
+                self.check_belongs(self.checkpoints.model_file(step))
                 restore(checkpoint)
             except (PolariscopeError, OSError, KeyError, TypeError) as error:
                 messages.append(f"{error} An earlier checkpoint is used instead.")
@@ -306,7 +329,7 @@ class RunFolder:
         keep_all: bool,
     ) -> None:
         """Write a checkpoint after flushing the log, whose length the checkpoint stores."""
-        self.checkpoints.write(step, model, state, metadata, self.log.flush())
+        self.checkpoints.write(step, model, state, metadata, self.log.flush(), self.log.start.chain)
         self.checkpoints.prune(keep=None if keep_all else 2)
 
     def save_model(
@@ -321,7 +344,8 @@ class RunFolder:
         """
         stopped = {} if n_steps in (None, step) else {STOPPED: n_steps}
         stopped |= {} if stopped_at is None else {STOPPED_AT: stopped_at}
-        model.save(self.model_file, step=step, guard=self.guard, log=self.log.flush().to_dict(), **stopped)
+        about = {"log": self.log.flush().to_dict(), "run": self.log.start.chain, **stopped}
+        model.save(self.model_file, step=step, guard=self.guard, **about)
 
     def _check(self) -> None:
         if self.guard is not None:

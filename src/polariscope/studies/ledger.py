@@ -154,6 +154,7 @@ class Ledger:
             raise NotCachedError(f"{run.folder} is not finished.")
         opened.log()
         opened.digest()
+        opened.folder.artefacts.check_all()  # results over several runs use cached codes, too
         for step in self.steps_of(opened):
             for _, analysis in self.measurements():
                 analysis.measure(opened, step)

@@ -169,6 +169,7 @@ class Worker:
                 )
         # Results are guarded too: a worker that was suspended during an analysis must not write after it lost the run.
         opened = Run(run.folder, data, guard=lease.check)
+        opened.folder.artefacts.set_damaged_aside()
         for step in self.ledger.steps_of(opened):
             for name, analysis in self.ledger.measurements():
                 with times.part(name):
