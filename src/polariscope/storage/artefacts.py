@@ -125,11 +125,17 @@ class Artefacts:
                 documents.write_document(self.folder / layout.LAST_USED, "asked", names, guard=self.guard)
 
     def _used(self) -> list[str]:
-        """Return the names of the files that were used, in the order of their last use."""
+        """Return the names of the files that were used, in the order of their last use.
+
+        The record only selects what is shown first, so one that cannot be read counts as empty; it is written again
+        when a result is used.
+        """
         try:
-            return documents.read_document(self.folder / layout.LAST_USED, "asked").content
-        except (OSError, PolariscopeError):
+            names = documents.read_document(self.folder / layout.LAST_USED, "asked").content
+        except (OSError, PolariscopeError, ValueError, KeyError, TypeError, RecursionError):
             return []
+        is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        return names if is_list else []
 
     def by_last_use(self) -> list[Artefact]:
         """Return all readable artefacts in the order of their last use."""

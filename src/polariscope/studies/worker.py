@@ -17,9 +17,9 @@ from polariscope.core.errors import DivergedError, InputError, PolariscopeError
 from polariscope.core.files import NOT_WRITABLE
 from polariscope.runs.run import Run
 from polariscope.storage.documents import DamagedError
-from polariscope.storage.folder import RunFolder
+from polariscope.storage.folder import RunFolder, repair
 from polariscope.storage.lease import SECONDS, Lease, LostLeaseError
-from polariscope.studies.ledger import Ledger, OnceTask, OverTask, repair
+from polariscope.studies.ledger import Ledger, OnceTask, OverTask
 from polariscope.studies.planned_runs import Datasets, StudyRun
 from polariscope.training.train import train
 

@@ -83,16 +83,19 @@ def threads_of(run: RunFolder, requested: int | None, by_rule: Callable[[], int]
 def recording_failure(run: RunFolder) -> Iterator[None]:
     """Remove a training that fails before its first checkpoint, and record a later divergence.
 
+    If an extension fails before its first checkpoint, the run is as before.
+
     :param run: the run folder.
     """
     try:
         yield
     except DivergedError as error:
-        if not run.forget():
+        if not run.forget() and not run.revert():
             run.keep_failure("diverged", str(error), error.step)
         raise
     except Exception:
-        run.forget()
+        if not run.forget():
+            run.revert()
         raise
 
 
