@@ -303,6 +303,9 @@ def test_options_of_each_metric_are_used_checked_and_recorded(representation: Re
     assert found["tc"].options == {}
     assert "mig (locatello, n_bins 5)" in str(found)
     assert score(representation, "mig", options={"mig": {"n_bins": 20}})["mig"].options == {}  # the default
+    assert "mig" in found
+    assert "mi" not in found
+    assert 3 not in found
     assert Scores.from_dict(found.to_dict())["mig"].options == {"n_bins": 5}
     for options, words in [
         ({"migg": {}}, "no metric named 'migg'.*Did you mean 'mig'"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +14,9 @@ from forked import Forks
 from polariscope.core.errors import InputError
 from polariscope.core.progress import Progress
 from polariscope.data import cache
+from polariscope.data import cached_array as cached_arrays
 from polariscope.data.cache import VARIABLE, array_file, cache_folder, cached_array, is_cached
+from polariscope.data.cached_array import CachedArray
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +30,7 @@ def count(array: np.ndarray, progress: Progress) -> None:
     progress(1, 1)
 
 
-def make(key: str = "toy/numbers", write=count, shape=(4, 3), dtype=np.int32) -> np.ndarray:
+def make(key: str = "toy/numbers", write=count, shape=(4, 3), dtype=np.int32) -> CachedArray:
     return cached_array(key, shape, dtype, write, "toy: counting")
 
 
@@ -40,9 +44,9 @@ def files_in(folder: Path) -> set[str]:
 
 def test_an_array_is_made_once_and_mapped_read_only() -> None:
     assert not is_cached("toy/numbers")
-    np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
+    np.testing.assert_array_equal(make()[...], np.arange(12).reshape(4, 3))
     assert is_cached("toy/numbers")
-    again = make(write=refuse)
+    again = make(write=refuse)[...]
     np.testing.assert_array_equal(again, np.arange(12).reshape(4, 3))
     assert isinstance(again, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
@@ -75,7 +79,7 @@ def test_what_fails_half_way_leaves_no_array(folder: Path) -> None:
     with pytest.raises(RuntimeError, match="half way"):
         make(write=break_off)
     assert not any(name.endswith((".npy", ".part")) for name in files_in(folder))
-    np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
+    np.testing.assert_array_equal(make()[...], np.arange(12).reshape(4, 3))
 
 
 def test_a_process_killed_half_way_leaves_no_array(folder: Path, forks: Forks) -> None:
@@ -89,16 +93,16 @@ def test_a_process_killed_half_way_leaves_no_array(folder: Path, forks: Forks) -
     )
     assert forks.run(program).returncode == -9
     assert not is_cached("toy/numbers")
-    np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
+    np.testing.assert_array_equal(make()[...], np.arange(12).reshape(4, 3))
     assert not any(name.endswith(".part") for name in files_in(folder))
 
 
 def test_who_comes_second_waits_and_takes_what_the_first_made(monkeypatch: pytest.MonkeyPatch) -> None:
     make()
     seen = iter([None])  # the first look finds nothing: the other process has not finished
-    mapped = cache._map
-    monkeypatch.setattr(cache, "_map", lambda *args: next(seen, mapped(*args)))
-    np.testing.assert_array_equal(make(write=refuse), np.arange(12).reshape(4, 3))
+    opened = cache.open_sealed
+    monkeypatch.setattr(cache, "open_sealed", lambda *args: next(seen, opened(*args)))
+    np.testing.assert_array_equal(make(write=refuse)[...], np.arange(12).reshape(4, 3))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,82 @@ def test_who_comes_second_waits_and_takes_what_the_first_made(monkeypatch: pytes
 def test_a_file_that_is_not_this_array_is_made_again(damage) -> None:
     make()
     damage(array_file("toy/numbers"))
-    np.testing.assert_array_equal(make(), np.arange(12).reshape(4, 3))
+    np.testing.assert_array_equal(make()[...], np.arange(12).reshape(4, 3))
+
+
+@pytest.mark.parametrize("place", [0.02, 0.3, 0.7, 0.98])
+def test_a_byte_that_changed_anywhere_is_noticed_and_the_array_is_made_again(
+    place: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The places lie in the header, in the data, in the digests and in the seal."""
+    make()
+    path = array_file("toy/numbers")
+    damaged = bytearray(path.read_bytes())
+    damaged[int(place * len(damaged))] ^= 0x40
+    path.write_bytes(damaged)
+    np.testing.assert_array_equal(make()[...], np.arange(12).reshape(4, 3))
+    assert "numbers.npy is damaged" in caplog.text
+    assert "created again" in caplog.text
+    np.testing.assert_array_equal(make(write=refuse)[...], np.arange(12).reshape(4, 3))
+
+
+def test_blocks_are_checked_once_and_only_if_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of 24 bytes in blocks of 16: row 1 is in blocks 1 and 2, and rows −1 and 0 are in 4, 5 and 0, 1."""
+    monkeypatch.setattr(cached_arrays, "BLOCK", 16)
+    make(shape=(4, 6), dtype=np.int32)
+    array = make(shape=(4, 6), dtype=np.int32, write=refuse)
+    checked = []
+    digest = cached_arrays._block_digest
+    monkeypatch.setattr(
+        cached_arrays, "_block_digest", lambda data, block: checked.append(block) or digest(data, block)
+    )
+    np.testing.assert_array_equal(array[np.array([1, 1])], [np.arange(6, 12)] * 2)
+    assert checked == [1, 2]
+    np.testing.assert_array_equal(array[np.array([-1, 0])], [np.arange(18, 24), np.arange(6)])
+    assert checked == [1, 2, 0, 4, 5]
+    assert array[...].sum() == 23 * 12
+    assert checked == [1, 2, 0, 4, 5, 3]
+    array[:2], array[3]
+    assert len(checked) == 6
+
+
+def test_a_block_that_nobody_reads_does_not_stop_anyone_and_one_that_is_read_does(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cached_arrays, "BLOCK", 16)
+    make(shape=(4, 4), dtype=np.int32)
+    path = array_file("toy/numbers")
+    with path.open("rb+") as file:
+        file.seek(128 + 3 * 16)
+        file.write(bytes(16))
+    array, other = make(shape=(4, 4), write=count), make(shape=(4, 4), write=count)
+    np.testing.assert_array_equal(array[0], np.arange(4))
+    assert not caplog.text
+    np.testing.assert_array_equal(array[3], np.arange(12, 16))
+    assert "bytes 48 to 64 do not match their digest" in caplog.text
+    caplog.clear()
+    np.testing.assert_array_equal(other[3], np.arange(12, 16))  # mapped before, and made again by another
+    assert not caplog.text
+
+
+def test_an_array_of_another_key_is_not_taken_for_this_one(caplog: pytest.LogCaptureFixture) -> None:
+    make("toy/zeros", write=lambda array, progress: progress(1, 1))
+    make()
+    array_file("toy/zeros").replace(array_file("toy/numbers"))
+    np.testing.assert_array_equal(make()[...], np.arange(12).reshape(4, 3))
+    assert "is damaged or belongs to other data. It is created again" in caplog.text
+
+
+def test_an_array_of_an_earlier_version_is_made_again(caplog: pytest.LogCaptureFixture) -> None:
+    path = array_file("toy/numbers")
+    path.parent.mkdir(parents=True)
+    np.save(path, np.zeros((4, 3), np.int32))
+    np.testing.assert_array_equal(make()[...], np.arange(12).reshape(4, 3))
+    assert "was written by an earlier version, without digests. It is created again" in caplog.text
+
+
+def test_an_array_without_rows_is_empty() -> None:
+    assert make(shape=(0, 3))[...].shape == make(shape=(0, 3), write=refuse)[...].shape == (0, 3)
 
 
 @pytest.mark.parametrize("key", ["../toy", "/toy", "toy/../../x", "Toy", "", "toy//x", ".toy", "toy/.x"])
@@ -155,8 +234,8 @@ def test_what_is_kept_is_listed_and_freed_by_dataset(folder: Path) -> None:
     (folder / "mine.txt").write_text("not of the cache")
     kept = [file for file in cache.cached_files("toy") if file.path.suffix == ".npy"]
     assert {(file.dataset, file.path.name, file.n_bytes) for file in kept} == {
-        ("toy", "a.npy", 128 + 48),
-        ("toy", "b.npy", 128 + 48),
+        ("toy", "a.npy", 128 + 48 + 64),
+        ("toy", "b.npy", 128 + 48 + 64),
     }
     assert {file.dataset for file in cache.cached_files()} == {"toy", "other"}
     cache.remove_cached(cache.cached_files("toy"))
@@ -197,3 +276,50 @@ def test_the_digest_of_a_large_file_is_read_once_and_follows_its_changes(
         assert cache.content_digest(path) == first
     path.write_bytes(b"01234567890")
     assert cache.content_digest(path) != first
+
+
+def damaged_notes() -> dict[str, object]:
+    return {
+        "zeros": lambda text: "\0" * len(text),
+        "cut": lambda text: text[: len(text) // 2],
+        "nothing": lambda text: "",
+        "other digest": lambda text: text.replace(json.loads(text)["sha256"], "0" * 64),
+        "other check": lambda text: text.replace(json.loads(text)["check"], "0" * 64),
+        "of an earlier version": lambda text: json.dumps("0" * 64),
+        "a list": lambda text: "[]",
+        "nested": lambda text: "[" * 100_000,
+    }
+
+
+@pytest.mark.parametrize("damage", damaged_notes().values(), ids=damaged_notes())
+def test_a_digest_that_is_damaged_is_not_believed(
+    damage, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "LARGE", 10)
+    path = tmp_path / "large.bin"
+    path.write_bytes(b"0123456789")
+    first = cache.content_digest(path)
+    (note,) = (folder / "digests").iterdir()
+    note.write_text(damage(note.read_text()))
+    assert cache.content_digest(path) == first
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.files, "digest_file", lambda path: pytest.fail("the digest was written again"))
+        assert cache.content_digest(path) == first
+
+
+def test_a_digest_of_another_file_or_of_an_earlier_state_is_not_believed(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "LARGE", 10)
+    one, two = tmp_path / "one.bin", tmp_path / "two.bin"
+    one.write_bytes(b"0123456789"), two.write_bytes(b"9876543210")
+    first = cache.content_digest(one)
+    (note,) = (folder / "digests").iterdir()
+    second = cache.content_digest(two)
+    (other,) = set((folder / "digests").iterdir()) - {note}
+    other.write_text(note.read_text())
+    assert cache.content_digest(two) == second != first
+    state = one.stat()
+    one.write_bytes(b"0000000000")
+    os.utime(one, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert cache.content_digest(one) == cache.files.digest_file(one) != first

@@ -169,6 +169,15 @@ def test_where_every_latent_is_passive_the_best_of_them_is_kept_with_a_warning()
     assert vae.set_params(variables="all").fit(small()).kept_ == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    "form", [np.asarray, np.ndarray.tolist, lambda X: pandas.DataFrame(X, columns=["a", "b"])]
+)
+def test_integers_that_floats_cannot_distinguish_are_refused_before_they_are_rounded(form: Any) -> None:
+    X = np.stack([np.arange(20), 2**60 + np.arange(20)], axis=1)
+    with pytest.raises(InputError, match=r"(column 'b' of X|X) must contain no integers beyond 2\^53"):
+        VAE(n_latents=1, steps=2).fit(form(X))
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_columns_of_text_are_named(library: str) -> None:
     frames = pytest.importorskip(library)

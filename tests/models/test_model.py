@@ -253,3 +253,21 @@ def test_a_small_file_that_declares_a_huge_model_is_refused_before_it_takes_memo
     with pytest.raises(PolariscopeError, match=r"encoder\.\S+ must have the shape|differ in encoder"):
         load_model(tmp_path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # in kB
+
+
+def test_weights_of_another_type_are_not_a_model(tmp_path: Path) -> None:
+    """Loading would turn integers into floats, so a file of integers would be diagnosed like a model."""
+    blueprint = Blueprint(
+        LinearNet(), DiagonalPosterior(), IsotropicPrior(), GaussianLikelihood(), n_latents=2, shape=(4,)
+    )
+    blueprint.build(seed=0).save(tmp_path / "model.safetensors")
+    tensors, header = files.read_tensors(tmp_path / "model.safetensors")
+    for kind in (torch.int32, torch.float16):
+        weights = {**tensors, "encoder.head.mean.weight": tensors["encoder.head.mean.weight"].to(kind)}
+        files.write_tensors(tmp_path / "other.safetensors", weights, header)
+        with pytest.raises(PolariscopeError, match=f"encoder.head.mean.weight is {kind}, and torch.float32"):
+            load_model(tmp_path / "other.safetensors")
+    whole = {name: tensor.to(torch.int64) for name, tensor in tensors.items()}
+    files.write_tensors(tmp_path / "other.safetensors", whole, header)
+    with pytest.raises(PolariscopeError, match=r"is not a model .*torch\.int64"):
+        load_model(tmp_path / "other.safetensors")

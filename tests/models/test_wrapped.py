@@ -355,3 +355,44 @@ def test_a_tolerance_that_is_no_number_is_refused_in_words():
             ps.diagnose(**codes, alpha=alpha)
     with pytest.raises(InputError, match="n_bootstrap must be an integer"):
         ps.diagnose(**codes, n_bootstrap=2.5)
+
+
+def noisy(kind: str) -> nn.Sequential:
+    layer = {"dropout": nn.Dropout(0.3), "batch norm": nn.BatchNorm1d(8), "nothing": nn.Identity()}[kind]
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), layer, nn.Linear(8, 4)).train()
+
+
+@pytest.mark.parametrize("kind", ["dropout", "batch norm"])
+def test_an_encoder_that_answers_differently_is_refused_with_the_remedy(kind: str) -> None:
+    """A module is put into evaluation mode; that of a function stays in training mode."""
+    data = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
+    module = noisy(kind)
+    with pytest.raises(
+        InputError,
+        match=r"the encoder must return the same mean and variance .* differ by up to .*; .*eval\(\)",
+    ):
+        ps.encode(lambda x: module(x).chunk(2, dim=1), data)
+    module.eval()
+    ps.encode(lambda x: module(x).chunk(2, dim=1), data)
+
+
+def test_a_draw_besides_mean_and_variance_can_differ_and_noise_in_the_mean_cannot() -> None:
+    data = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
+    module = noisy("nothing").double()
+
+    def with_draw(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        mean, log_variance = module(x.double()).chunk(2, dim=1)
+        return mean, log_variance, mean + torch.exp(log_variance / 2) * torch.randn_like(mean)
+
+    def draw_as_mean(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        _, log_variance, z = with_draw(x)
+        return z, log_variance
+
+    assert ps.encode(with_draw, data).n_samples == 100
+    with pytest.raises(InputError, match="means that differ by up to"):
+        ps.encode(draw_as_mean, data)
+    # A model that was tested on zeros, for which dropout does nothing, is checked on data as well.
+    dropout = noisy("dropout")
+    with pytest.raises(InputError, match="means that differ by up to"):
+        ps.encode(ps.wrap(lambda x: dropout(x).chunk(2, dim=1), shape=(6,)), data)

@@ -179,3 +179,25 @@ def test_a_folder_of_an_earlier_version_is_resumed_though_it_stored_numbers_as_t
     for other in ({"objective_beta": 3.0}, {"batch_size": 5}):
         with pytest.raises(InputError, match="models of other data or other settings"):
             TrainedCandidates(data, tmp_path, 0, {**typed, **other})
+
+
+@pytest.mark.parametrize(
+    "file", ["settings.json", "log.jsonl", "checkpoints/step-50/state.safetensors", "gone"]
+)
+def test_a_damaged_model_of_a_search_is_trained_again_and_the_others_are_kept(
+    tmp_path: Path, file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    candidates = candidates_in(tmp_path)
+    expected = [candidates.watch(n, 50, learning_rate=1e-2).variances for n in (2, 3)]
+    damaged, whole = (tmp_path / f"n-00{n}-learning_rate-0.01" for n in (2, 3))
+    before = (whole / "model.safetensors").stat().st_mtime_ns
+    if file == "gone":
+        (damaged / "settings.json").unlink()
+    else:
+        (damaged / file).write_bytes(b"{}")
+    again = candidates_in(tmp_path)
+    assert "The run is trained again; the old files are in" in caplog.text
+    for n, variances in zip((2, 3), expected, strict=True):
+        np.testing.assert_array_equal(again.watch(n, 50, learning_rate=1e-2).variances, variances)
+    assert (whole / "model.safetensors").stat().st_mtime_ns == before
+    assert (damaged / ".damaged-1" / "log.jsonl").exists()

@@ -174,3 +174,33 @@ def test_a_file_is_parsed_once_until_it_changes(tmp_path: Path, monkeypatch: pyt
     assert list(artefacts.damaged()) == [artefacts.file(keys[0])]
     assert [artefact.key for artefact in artefacts] == [keys[2]]
     assert len(parsed) == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"format": 2}',
+        "[" * 100_000,
+        "\0" * 50,
+        "1" * 5000,
+        None,
+        {"a": 1},
+        [1, None],
+        "regime",
+    ],
+)
+def test_a_bad_record_of_the_last_use_is_ignored_and_written_again(tmp_path: Path, text: object) -> None:
+    """It only selects what is shown first."""
+    kept = Artefacts(tmp_path)
+    kept.keep(KEY, {"value": 1})
+    file = tmp_path / ".asked.json"
+    if isinstance(text, str) and text != "regime":
+        file.write_text(text)
+    else:
+        write_document(file, "asked", text)  # type: ignore[arg-type]
+    assert [one.key for one in kept.by_last_use()] == [KEY]
+    kept.touch(kept.file(KEY))
+    assert read_document(file, "asked").content == [kept.file(KEY).name]

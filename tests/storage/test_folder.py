@@ -174,6 +174,77 @@ def test_files_of_two_checkpoints_are_not_taken_for_one(copy: Path) -> None:
         RunFolder(copy).checkpoints.read(20)
 
 
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run with another seed."""
+    run = tmp_path_factory.mktemp("other") / "run"
+    ps.train(ps.load_dataset("gaussian", n_samples=300), steps=20, seed=1, out=run, **SETTINGS)
+    return run
+
+
+def test_the_model_of_another_run_is_noticed_by_every_reader_and_made_again(
+    copy: Path, other: Path, whole: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copy(other / "model.safetensors", copy)
+    readers = {
+        "load": lambda: ps.load_model(copy),
+        "score": lambda: ps.open_run(copy).scores("mcc"),
+        "encode": lambda: ps.encode(copy, ps.load_dataset("gaussian", n_samples=300)),
+        "diagnose": lambda: ps.open_run(copy).regime(),
+        "digest": lambda: ps.open_run(copy).digest(),
+    }
+    for read in readers.values():
+        with pytest.raises(PolariscopeError, match=r"model\.safetensors is not a model of the run in .*run"):
+            read()
+    assert [
+        (finding.path.name, finding.state) for finding in inspect_folder(copy) if finding.state != "whole"
+    ] == [("model.safetensors", "damaged")]
+    ps.train(ps.load_dataset("gaussian", n_samples=300), steps=20, out=copy, **SETTINGS)
+    assert "another run saved it. It is recreated from the last checkpoint" in caplog.text
+    assert same_results(copy, whole)
+
+
+def test_checkpoints_of_another_seed_are_noticed_and_not_resumed(
+    copy: Path, other: Path, whole: Path
+) -> None:
+    data = ps.load_dataset("gaussian", n_samples=300)
+    shutil.rmtree(copy / "checkpoints" / "step-20")
+    shutil.copytree(other / "checkpoints" / "step-20", copy / "checkpoints" / "step-20")
+    findings = [finding for finding in inspect_folder(copy) if finding.state != "whole"]
+    assert [finding.path.name for finding in findings] == ["step-20"]
+    assert "another run saved it" in findings[0].what
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(PolariscopeError, match="another run saved it"):
+        ps.load_model(copy, step=20)
+    ps.train(data, steps=20, out=copy, **SETTINGS)
+    assert same_results(copy, whole)
+
+
+def test_a_model_that_no_run_saved_is_not_taken_for_the_runs_own(copy: Path) -> None:
+    ps.load_model(copy).save(copy / "model.safetensors", step=20)
+    with pytest.raises(DamagedError, match="another run saved it"):
+        ps.load_model(copy)
+
+
+def test_a_model_of_0_2_0_is_told_from_others_by_its_mark_of_the_log(copy: Path, other: Path) -> None:
+    def as_before(file: Path, to: Path) -> None:
+        tensors, header = files.read_tensors(file)
+        del header["run"]
+        files.write_tensors(to, tensors, header)
+
+    as_before(copy / "model.safetensors", copy / "model.safetensors")
+    ps.load_model(copy)
+    as_before(other / "model.safetensors", copy / "model.safetensors")
+    with pytest.raises(DamagedError, match="another run saved it"):
+        ps.load_model(copy)
+
+
+def test_a_damaged_log_does_not_make_the_model_anothers(copy: Path) -> None:
+    log = copy / "log.jsonl"
+    log.write_bytes(log.read_bytes()[:-30] + b"\n")
+    ps.load_model(copy)
+
+
 def test_a_run_of_format_1_is_refused_with_what_to_do(copy: Path) -> None:
     file = copy / "settings.json"
     file.write_text(file.read_text().replace('"format": 2', '"format": 1'))

@@ -19,6 +19,7 @@ import polariscope
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.runs.run import Run
 from polariscope.storage.folder import RunFolder
+from polariscope.studies.analyses.diagnose import DiagnoseAnalysis
 from polariscope.studies.ledger import Ledger, is_trained
 from polariscope.studies.study import Study
 from polariscope.studies.table_rows import study_table
@@ -236,6 +237,46 @@ def test_what_is_measured_over_seeds_is_kept_and_measured_again_when_seeds_are_a
     assert all(result is not None and len(result["rows"]) == 2 for result in results)
     after = drain(tiny(tmp_path, seeds=3, over=over))
     assert [len(after.over_result(task)["rows"]) for task in after.over_tasks()] == [3] * 4  # type: ignore[index]
+
+
+def test_codes_that_only_results_over_seeds_need_are_checked_and_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = tiny(tmp_path, seeds=2, grid={}, each={}, over={"agreement": {"n_samples": 40}})
+    ledger = drain(study)
+    (file, *_) = ledger.runs[0].folder.glob("representation-*.safetensors")
+    file.write_bytes(file.read_bytes()[:-8] + bytes(8))
+    assert [entry.state for entry in Ledger(study).entries()] == ["waiting", "done"]
+    assert [entry.state for entry in drain(study).entries()] == ["done", "done"]
+    assert "its hash does not match its contents. It is computed again" in caplog.text
+
+
+def test_a_run_without_settings_is_begun_again_and_its_files_are_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = drain(tiny(tmp_path))
+    folder = ledger.runs[0].folder
+    model = (folder / "model.safetensors").read_bytes()
+    (folder / "settings.json").unlink()
+    (folder / "mine.txt").write_text("notes")
+    assert [entry.state for entry in Ledger(tiny(tmp_path)).entries()] == ["waiting", "done"]
+    assert [entry.state for entry in drain(tiny(tmp_path)).entries()] == ["done", "done"]
+    assert "and no settings.json. The run is trained again; the old files are in" in caplog.text
+    assert (folder / "model.safetensors").read_bytes() == model
+    assert (folder / ".damaged-1" / "mine.txt").read_text() == "notes"
+
+
+def test_an_analysis_that_fails_in_its_own_way_is_a_failure_of_the_run_and_has_a_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(DiagnoseAnalysis, "measure", fail)
+    entries = drain(tiny(tmp_path)).entries()
+    assert [(entry.state, entry.message) for entry in entries] == [
+        ("failed", "ZeroDivisionError: division by zero")
+    ] * 2
 
 
 def test_the_size_is_found_once_for_each_data_and_objective(tmp_path: Path) -> None:

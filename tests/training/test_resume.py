@@ -218,13 +218,95 @@ def test_fewer_steps_than_an_unfinished_run_has_are_refused_and_leave_it_resumab
     )
 
 
-def test_a_run_without_its_checkpoints_says_that_it_starts_again(tmp_path, caplog):
+QUICK: dict[str, Any] = {"net": "mlp", "log_every": 5, "validate_every": 5, "checkpoint_every": 5}
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    train(ps.load_dataset("gaussian", n_samples=300), steps=10, out=tmp_path / "run", **QUICK)
+    return tmp_path / "run"
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(run)): file.read_bytes() for file in run.rglob("*") if file.is_file()}
+
+
+def test_a_run_without_its_checkpoints_cannot_be_extended_and_nothing_is_touched(finished: Path) -> None:
     data = ps.load_dataset("gaussian", n_samples=300)
-    train(data, net="mlp", steps=10, log_every=5, validate_every=5, out=tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "checkpoints")
-    train(data, net="mlp", steps=15, log_every=5, validate_every=5, out=tmp_path / "run")
-    assert "restarts from the first step" in caplog.text
-    assert [line["step"] for line in read_log(tmp_path / "run")] == [5, 10, 15]
+    shutil.rmtree(finished / "checkpoints")
+    before = contents(finished)
+    with pytest.raises(
+        InputError, match=r"has a model of 10 steps and no checkpoints, .*; train in another folder"
+    ):
+        train(data, steps=15, out=finished, **QUICK)
+    assert contents(finished) == before
+    assert train(data, steps=10, out=finished, **QUICK).step == 10
+
+
+def test_an_extension_that_cannot_resume_leaves_a_finished_run(finished: Path) -> None:
+    data = ps.load_dataset("gaussian", n_samples=300)
+    for file in finished.rglob("state.safetensors"):
+        file.write_bytes(bytes(100))
+    before = contents(finished)
+    with pytest.raises(
+        PolariscopeError, match=r"All checkpoints in .* are damaged, so it cannot be continued"
+    ):
+        train(data, steps=15, out=finished, **QUICK)
+    assert contents(finished) == before
+    assert ps.open_run(finished).is_finished
+    assert ps.load_model(finished).step == 10
+
+
+@pytest.mark.parametrize("error", [RuntimeError("out of memory"), ps.PolariscopeError("no memory")])
+def test_an_extension_that_fails_before_its_first_checkpoint_leaves_a_finished_run(
+    finished: Path, error: Exception
+) -> None:
+    data = ps.load_dataset("gaussian", n_samples=300)
+    before = contents(finished)
+
+    def fail(step: int, line: object) -> None:
+        if step == 15:  # its line is in the log, and its checkpoint is not written yet
+            raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        train(data, steps=30, out=finished, progress=fail, **QUICK)
+    assert contents(finished) == before
+    train(data, steps=15, out=finished, **QUICK)
+    assert [line["step"] for line in read_log(finished)] == [5, 10, 15]
+
+
+def test_an_extension_that_was_killed_at_once_is_undone_by_the_command_of_the_finished_run(
+    finished: Path, forks: Forks
+) -> None:
+    before = contents(finished)
+    program = (
+        "import os, signal, sys, polariscope as ps\n"
+        "def kill(step, line):\n"
+        "    step == 13 and os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"ps.train(ps.load_dataset('gaussian', n_samples=300), steps=30, out=sys.argv[1], progress=kill, **{QUICK!r})\n"
+    )
+    assert forks.run(program, str(finished)).returncode == -signal.SIGKILL
+    assert not ps.open_run(finished).is_finished
+    train(ps.load_dataset("gaussian", n_samples=300), steps=10, out=finished, **QUICK)
+    assert ps.load_model(finished).step == 10
+    assert contents(finished) == before
+
+
+def test_an_interrupt_that_a_progress_function_raises_saves_a_checkpoint(tmp_path: Path) -> None:
+    data = ps.load_dataset("gaussian", n_samples=300)
+
+    def stop(step: int, line: object) -> None:
+        if step == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(data, steps=10, out=tmp_path / "run", progress=stop, **QUICK)
+    assert steps_done(tmp_path / "run") == 7
+    train(data, steps=10, out=tmp_path / "run", **QUICK)
+    train(data, steps=10, out=tmp_path / "whole", **QUICK)
+    assert ps.load_model(tmp_path / "run").digest == ps.load_model(tmp_path / "whole").digest
+    with pytest.raises(KeyboardInterrupt):
+        train(data, steps=10, progress=stop, **QUICK)
 
 
 def test_changed_settings_and_other_formats_are_noticed(tmp_path):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.draws import not_drawn
+from polariscope.analysis.regime.note import MISFIT, name_latents
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractStoredRecord
@@ -24,10 +26,6 @@ CROWD = 10
 """Minimum average number of overlapping encodings; with fewer, q(z) describes the samples instead of the data."""
 MIN_VARIANCE, MAX_VARIANCE = 1e-100, 1e30
 """Smallest and largest posterior variance; beyond them inverses and squares overflow."""
-MIN_VALUES = 200
-"""Number of codes from which their spread is checked."""
-MAX_SPREAD_ERROR, N_ERRORS = 0.2, 8
-"""Tolerated deviation of the spread of draws from 1: this value, or so many standard errors if they are more."""
 
 PriorForm = Literal["gaussian", "independent", "other", "conditional"]
 
@@ -148,7 +146,7 @@ def decompose(
             remedy="decompose a model whose posterior is 'diagonal' or 'full'",
         )
     _check_variances(variance)
-    misfit = _misfit(mean, variance, z)
+    misfit = _misfit(representation)
     centre = mean.mean(axis=0)
     mean, z = mean - centre, z - centre  # a common offset would cost digits in the products below
     factor = _factor(representation, rows)
@@ -208,22 +206,10 @@ def _check_variances(variance: Float[np.ndarray, "sample latent"]) -> None:
         )
 
 
-def _misfit(
-    mean: Float[np.ndarray, "sample latent"],
-    variance: Float[np.ndarray, "sample latent"],
-    z: Float[np.ndarray, "sample latent"],
-) -> list[str]:
+def _misfit(representation: Representation) -> list[str]:
     """Return a note if the codes are not draws from the posterior: the parts of the rate are then meaningless."""
-    spread = float(((z - mean) ** 2 / variance).mean())
-    # The mean of n squares of standard normal numbers has the standard error √(2/n). Latents with a full covariance
-    # are dependent, so far fewer of the n values can be independent: each sample counts as one.
-    error = math.sqrt(2 / len(z))
-    if z.size < MIN_VALUES or abs(spread - 1) <= max(MAX_SPREAD_ERROR, N_ERRORS * error):
-        return []
-    return [
-        f"sampled does not look like draws from N(mean, variance): (z − μ)²/σ² averages {spread:.3g} instead of 1, so "
-        "the parts of the rate are not reliable."
-    ]
+    latents = np.flatnonzero(not_drawn(representation)).tolist()
+    return [f"{MISFIT}{name_latents(latents)}, so the parts of the rate are not reliable."] if latents else []
 
 
 def _rows(representation: Representation, n_samples: int | None, seed: int) -> np.ndarray:

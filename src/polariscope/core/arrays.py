@@ -7,6 +7,9 @@ from jaxtyping import Shaped
 
 from polariscope.core.errors import InputError
 
+LARGEST_WHOLE = 2**53
+"""Largest integer up to which floats represent every integer."""
+
 
 def real_numbers(value: object, name: str) -> Shaped[np.ndarray, "*_"]:
     """Convert ``value`` to an array of real numbers or truth values; ``name`` is the argument in messages.
@@ -43,4 +46,23 @@ def refuse_masked(value: object, name: str) -> None:
                 "which would be used as if they were not"
             ),
             remedy="drop these samples, e.g. with np.ma.compress_rows, or fill them in with filled()",
+        )
+
+
+def refuse_large_integers(values: Shaped[np.ndarray, "..."], name: str) -> None:
+    """Reject integers beyond 2^53, which would equal their neighbours after conversion to floats.
+
+    :param values: an array of any type; only integers of 64 bits are checked.
+    :param name: the argument in messages, or the column.
+    """
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+        return
+    large = (values > LARGEST_WHOLE) | (values < -LARGEST_WHOLE)
+    if large.any():
+        row, *rest = (int(position) for position in np.argwhere(large)[0])
+        raise InputError(
+            name,
+            "contain no integers beyond 2^53, which floats cannot distinguish from their neighbours",
+            got=f"{values[large][0]} in row {row}" + "".join(f", column {column}" for column in rest),
+            remedy="leave out this column, or subtract a constant from it",
         )

@@ -9,30 +9,38 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
+import logging
 import os
 import re
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import filelock
 import numpy as np
-from jaxtyping import Shaped
 from numpy.typing import DTypeLike
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
-from polariscope.core.parsing import read_json
 from polariscope.core.paths import resolved_path
 from polariscope.core.progress import Task, shown_progress
 from polariscope.core.text import file_size
+from polariscope.data.cached_array import (
+    HEADER,
+    CachedArray,
+    DamagedCacheError,
+    Layout,
+    MappedFile,
+    open_sealed,
+    write_sealed,
+)
+
+logger = logging.getLogger(__name__)
 
 VARIABLE = "POLARISCOPE_CACHE"
 """Environment variable with the cache folder."""
-HEADER = 4096
-"""Bytes reserved for the header of an array."""
 LARGE = 64 * 2**20
 """Size in bytes from which the digest of a file is cached."""
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
@@ -72,12 +80,13 @@ def cached_array(
     dtype: DTypeLike,
     write: Callable[[np.ndarray, Task], None],
     task: str,
-) -> Shaped[np.ndarray, "..."]:
+) -> CachedArray:
     """Map a read-only array from the cache folder, and create it first if it is missing.
 
     ``write(array, progress)`` fills an array of zeros and reports progress through ``progress(done, total)``. The array
     appears under its name only once it is complete. While one process creates it, others that need it wait. A file
-    with the wrong shape, type or size is created again.
+    that is damaged, that belongs to another key, or that an earlier version wrote without digests is created again,
+    with a warning. Digests are checked block by block, when rows are read (:mod:`polariscope.data.cached_array`).
 
     :param key: the name of the dataset, a slash, and an identifier of the array: ``"dsprites/1f0c…"``. The same key
         must always mean the same contents.
@@ -86,30 +95,50 @@ def cached_array(
     :param write: function that fills the array.
     :param task: description of the work, for the progress display: "dsprites: unpacking the images".
     """
-    path = array_file(key)
-    cached = _map(path, shape, np.dtype(dtype))
-    if cached is not None:
-        return cached
+    path, layout = array_file(key), Layout(key, shape, np.dtype(dtype))
+
+    def renew(damaged: MappedFile | None = None, reason: str = "") -> MappedFile:
+        return _create(path, layout, write, task, damaged, reason)
+
+    try:
+        cached = open_sealed(path, layout)
+    except DamagedCacheError:
+        cached = None
+    return CachedArray(renew() if cached is None else cached, renew)
+
+
+def _create(
+    path: Path,
+    layout: Layout,
+    write: Callable[[np.ndarray, Task], None],
+    task: str,
+    damaged: MappedFile | None,
+    reason: str,
+) -> MappedFile:
+    """Create a cached file and open it, unless another process has done so meanwhile."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:  # for example, if one of the parent folders is a file
         raise _not_writable(error) from None
     try:
-        _check_room(path, math.prod(shape) * np.dtype(dtype).itemsize)
         with filelock.FileLock(path.with_suffix(".lock")):
-            cached = _map(path, shape, np.dtype(dtype))  # another process might have created it meanwhile
-            if cached is not None:
+            try:
+                cached = open_sealed(path, layout)
+            except DamagedCacheError as error:
+                logger.warning("%s It is created again.", error)
+                cached = None
+            if cached is not None and (damaged is None or cached.identity != damaged.identity):
                 return cached
+            if cached is not None:
+                logger.warning("The cached file %s is damaged: %s. It is created again.", path, reason)
+            _check_room(path, layout.n_bytes)
             with files.atomic(path) as part, shown_progress(task) as progress:
-                array = np.lib.format.open_memmap(part, mode="w+", dtype=np.dtype(dtype), shape=shape)
-                write(array, progress)
-                array.flush()
-                del array
+                write_sealed(part, layout, write, progress)
+            created = open_sealed(path, layout, checked=True)
     except OSError as error:
         if error.errno not in files.NOT_WRITABLE:
             raise
         raise _not_writable(error) from None
-    created = _map(path, shape, np.dtype(dtype))
     if created is None:
         raise PolariscopeError(f"{path} was written but cannot be read back; check the disk.")
     return created
@@ -128,15 +157,6 @@ def is_cached(key: str) -> bool:
     :param key: key of the array.
     """
     return array_file(key).is_file()
-
-
-def _map(path: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-    """Map the array in a file; return None if the file is missing or contains another array."""
-    try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return mapped if mapped.shape == shape and mapped.dtype == dtype else None
 
 
 def _check_room(path: Path, needed: int) -> None:
@@ -161,23 +181,49 @@ def originals_folder(name: str) -> Path:
 
 
 def content_digest(path: Path) -> str:
-    """Return the SHA-256 of a file; that of a large file is cached by its path, size and time of change.
+    """Return the SHA-256 of a file; that of a large file is cached until the file is changed or replaced.
+
+    The cached digest is used only if path, size, inode and both times of change are those of the file, and if its own
+    checksum is correct. Otherwise, the file is read again.
 
     :param path: the file.
     """
-    state = path.stat()
-    if state.st_size < LARGE:
+    state = _state(path)
+    if state["size"] < LARGE:
         return files.digest_file(path)
-    identity = files.digest([str(path.resolve()), state.st_size, state.st_mtime_ns])
-    note = cache_folder() / "digests" / f"{identity[:40]}.json"
-    if note.is_file():
-        return str(read_json(note))
+    note = cache_folder() / "digests" / f"{files.digest(str(path.resolve()))[:40]}.json"
+    if (cached := _cached_digest(note, state)) is not None:
+        return cached
     with shown_progress(f"{path.name}: computing its digest, once") as progress:
         progress(0, 1)
         digest = files.digest_file(path)
-    with contextlib.suppress(OSError):  # if it cannot be stored, the next call computes it again
-        files.write_json(note, digest)
+    if _state(path) == state:  # otherwise the file was changed while it was read
+        with contextlib.suppress(OSError):  # if it cannot be stored, the next call computes it again
+            files.write_json(note, {**state, "sha256": digest, "check": files.digest([state, digest])})
     return digest
+
+
+def _state(path: Path) -> dict[str, Any]:
+    """Return what identifies a version of a file; the inode and ctime also change if mtime is set back."""
+    state = path.stat()
+    return {
+        "path": str(path.resolve()),
+        "size": state.st_size,
+        "inode": state.st_ino,
+        "mtime": state.st_mtime_ns,
+        "ctime": state.st_ctime_ns,
+    }
+
+
+def _cached_digest(note: Path, state: dict[str, Any]) -> str | None:
+    """Return the digest in a file of the cache folder; None if it is missing, damaged or of another file."""
+    try:
+        record = read_json(note)
+    except (OSError, PolariscopeError, ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict) or not isinstance(digest := record.get("sha256"), str):
+        return None  # version 0.2.0 stored only the digest
+    return digest if record == {**state, "sha256": digest, "check": files.digest([state, digest])} else None
 
 
 @dataclasses.dataclass(frozen=True)

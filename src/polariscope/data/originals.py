@@ -21,6 +21,7 @@ from polariscope.core.progress import Task
 from polariscope.core.text import file_size
 from polariscope.core.types import OptionValue
 from polariscope.data.cache import array_file, cached_array, content_digest, originals_folder
+from polariscope.data.cached_array import CachedArray
 from polariscope.data.dataset import AbstractDataset, AbstractGridDataset
 from polariscope.data.footprint import Footprint, batch_bytes, held_bytes
 
@@ -130,7 +131,7 @@ class AbstractPublishedDataset(AbstractDataset):
         return files.digest(self._contents())[:32]
 
     @functools.cached_property
-    def _array(self) -> Shaped[np.ndarray, "sample ..."]:
+    def _array(self) -> CachedArray:
         task = f"{self.name}: unpacking the images into the cache"
         return cached_array(f"{self.name}/{self._key}", self._cached_shape(), np.uint8, self._write, task)
 
@@ -221,7 +222,7 @@ class AbstractPublishedGrid(AbstractPublishedDataset, AbstractGridDataset):
 
         shape = (len(self.original_sizes),)
         sizes = cached_array(key, shape, np.int64, write, f"{self.name}: reading the factors")
-        self._take_sizes(sizes.tolist(), path)
+        self._take_sizes(sizes[...].tolist(), path)
 
 
 def grid_sizes(path: Path, values: Shaped[np.ndarray, "sample factor"], name: str) -> tuple[int, ...]:

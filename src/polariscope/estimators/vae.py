@@ -23,7 +23,7 @@ from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.use import INFORMATION
 from polariscope.analysis.verdict import Verdict
-from polariscope.core.arrays import refuse_masked
+from polariscope.core.arrays import refuse_large_integers, refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import user_path
 from polariscope.core.seeds import derive
@@ -500,6 +500,7 @@ class VAE(TransformerMixin, BaseEstimator):
         refuse_masked(X, "X")
         min_samples = MIN_SAMPLES if reset else 1
         if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
+            _refuse_large_integers(X)
             try:
                 # NaN passes this check, because our own error about missing values names their columns.
                 checked = validate_data(
@@ -641,6 +642,15 @@ def _text_columns(X: Any) -> list[str]:
     if names is None:
         return []
     return [str(name) for name in names if any(isinstance(value, str) for value in X[name])]
+
+
+def _refuse_large_integers(X: Any) -> None:
+    """Reject integers that scikit-learn would round when it converts them to floats; frames are checked by column."""
+    if (names := getattr(X, "columns", None)) is not None:
+        for name in names:
+            refuse_large_integers(np.asarray(X[name]), f"column {str(name)!r} of X")
+    elif not hasattr(X, "tocsr"):  # sparse matrices are refused by the checks that follow
+        refuse_large_integers(np.asarray(X), "X")
 
 
 def select_latents(regime: Regime, variables: object) -> list[int]:

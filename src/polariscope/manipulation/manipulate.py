@@ -109,8 +109,11 @@ def manipulate(
             raise InputError("out", "be a new folder or an earlier manipulation", got=f"the run {out}")
         if not folder.is_finished_for(attack_settings.steps):
             refuse_unresumable(folder)  # before comparing settings, whose error would suggest to resume it
-        folder.check(job.describe(str(torch_device), {"threads": 1}))  # before anything is written
-        if open_finished(folder, attack_settings.steps, Tabulated.read) is None:
+        record = job.describe(str(torch_device), {"threads": 1})
+        folder.check(record)  # before anything is written
+        if open_finished(folder, attack_settings.steps, Tabulated.read) is not None:
+            folder.settle(record)
+        else:
             with using_threads(1):  # so the initial weights do not depend on the number of threads
                 players = job.players(torch_device)
             used = threads_of(folder, threads, lambda: choose_threads(job, players))

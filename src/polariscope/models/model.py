@@ -278,6 +278,7 @@ def read_model(file: Path, device: str = "cpu") -> Model:
         model.to(
             next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32)
         )
+        _check_types(model, tensors)
         model.load_state_dict(tensors)
     except (InputError, KeyError, OverflowError, RuntimeError, TypeError) as error:
         raise PolariscopeError(
@@ -303,3 +304,10 @@ def _check_shapes(blueprint: Blueprint, tensors: Mapping[str, Tensor]) -> None:
                 problem=f"{name} must have the shape {tuple(weight.shape)} of its blueprint",
                 got=f"{tuple(tensors[name].shape)}",
             )
+
+
+def _check_types(model: Model, tensors: Mapping[str, Tensor]) -> None:
+    """Raise an error if weights are not of the model's type; loading would convert integers without a word."""
+    for name, expected in model.state_dict().items():
+        if name in tensors and tensors[name].dtype != expected.dtype:
+            raise TypeError(f"{name} is {tensors[name].dtype}, and {expected.dtype} is required")

@@ -19,6 +19,7 @@ from polariscope.data.observations import Part, Subset
 from polariscope.data.sources import load_recorded
 from polariscope.data.splits import Split
 from polariscope.storage import MANIPULATION, readable_name
+from polariscope.storage.documents import ForeignError
 from polariscope.storage.folder import RunFolder
 from polariscope.training.settings import TrainSettings
 
@@ -165,6 +166,17 @@ class TrainedRun:
         return self._models[step]
 
     def _model_file(self, step: int | None) -> Path:
+        """Return the file of a model; an error is raised if it is missing or belongs to another run."""
+        file = self._find_model(step)
+        try:
+            self.folder.check_belongs(file)
+        except ForeignError as error:
+            raise ForeignError(
+                f"{error} Run the same train command again: the model is restored from the last checkpoint."
+            ) from None
+        return file
+
+    def _find_model(self, step: int | None) -> Path:
         if step is not None and (isinstance(step, bool) or not isinstance(step, int | np.integer)):
             raise InputError("step", "be an integer", got=f"{step!r}")
         finished = self.folder.finished_steps

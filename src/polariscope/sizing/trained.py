@@ -99,6 +99,7 @@ class TrainedCandidates(AbstractCandidates):
         self.device = self.recipe.pop("device", "auto")
         self._requested_threads: int | None = self.recipe.pop("threads", None)
         self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe}, self._is_recipe)
+        self.folder.repair()
         self._spent: dict[str, int] = {}
         self._measured: set[tuple[str, str]] = set()
         """Names of models and their measurements, whose time is counted."""

@@ -101,6 +101,21 @@ class Artefacts:
         """Return the files of artefacts that are damaged, with the reason."""
         return self._scan()[1]
 
+    def check_all(self) -> None:
+        """Check every hash of every artefact; raise an error about the first that is damaged."""
+        for path in sorted(self.folder.iterdir()):
+            if FILE_NAME.fullmatch(path.name):
+                verify(path)
+
+    def set_damaged_aside(self) -> None:
+        """Rename all damaged artefacts, so they are computed again when they are needed, with a warning for each."""
+        for path in sorted(self.folder.iterdir()):
+            if FILE_NAME.fullmatch(path.name):
+                try:
+                    verify(path)
+                except PolariscopeError as error:
+                    self.set_aside(path, error)
+
     def touch(self, path: Path) -> None:
         """Record that an artefact is used now; on a disk that cannot be written, nothing is recorded."""
         with contextlib.suppress(OSError, PolariscopeError), self.writing():
@@ -110,11 +125,17 @@ class Artefacts:
                 documents.write_document(self.folder / layout.LAST_USED, "asked", names, guard=self.guard)
 
     def _used(self) -> list[str]:
-        """Return the names of the files that were used, in the order of their last use."""
+        """Return the names of the files that were used, in the order of their last use.
+
+        The record only selects what is shown first, so one that cannot be read counts as empty; it is written again
+        when a result is used.
+        """
         try:
-            return documents.read_document(self.folder / layout.LAST_USED, "asked").content
-        except (OSError, PolariscopeError):
+            names = documents.read_document(self.folder / layout.LAST_USED, "asked").content
+        except (OSError, PolariscopeError, ValueError, KeyError, TypeError, RecursionError):
             return []
+        is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        return names if is_list else []
 
     def by_last_use(self) -> list[Artefact]:
         """Return all readable artefacts in the order of their last use."""

@@ -81,10 +81,11 @@ class Checkpoints:
         state: Mapping[str, Tensor],
         metadata: Mapping[str, object],
         mark: Mark,
+        run: str,
     ) -> None:
-        """Write a checkpoint atomically."""
+        """Write a checkpoint atomically; ``run`` is the identity of the run (:meth:`RunFolder.check_belongs`)."""
         with files.atomic_folder(self.path(step), self.guard) as part:
-            model.save(part / MODEL, step=step, log=mark.to_dict())
+            model.save(part / MODEL, step=step, log=mark.to_dict(), run=run)
             about = {"step": step, "words": dict(metadata), "model": model.digest, "log": mark.to_dict()}
             files.write_tensors(part / STATE, state, about)
 

@@ -22,6 +22,10 @@ class DamagedError(PolariscopeError):
     """Error about a file whose content does not match its hash or its name."""
 
 
+class ForeignError(DamagedError):
+    """Error about a model or checkpoint that was saved by another run."""
+
+
 class FormatError(PolariscopeError):
     """Error about a file that was written by an incompatible version of polariscope."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import logging
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ from polariscope.storage.artefacts import Artefacts
 from polariscope.storage.checkpoints import Checkpoint, Checkpoints, Trained
 from polariscope.storage.documents import (
     DamagedError,
+    ForeignError,
     differences,
     identity_hash,
     read_document,
@@ -43,6 +45,8 @@ from polariscope.storage.log import Log, Mark
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+logger = logging.getLogger("polariscope")
 
 STOPPED = "stopped_early_of"
 """Entry in the header of a model whose training stopped early: the number of steps that was requested."""
@@ -67,6 +71,8 @@ class RunFolder:
         self.model_file = self.path / MODEL
         self.tensorboard = self.path / TENSORBOARD
         self._made = False
+        self._before: dict[str, Any] | None = None
+        """Settings before :meth:`begin` changed those of a run that has checkpoints."""
 
     def __enter__(self) -> RunFolder:
         files.check_target(self.path, "out", folder=True)
@@ -101,12 +107,7 @@ class RunFolder:
 
     def _refuse_other_things(self) -> None:
         """Check that a folder without settings is empty, apart from files of a run that failed early."""
-        if not self.path.is_dir() or self.is_begun:
-            return
-        empty = {LOG, TENSORBOARD, FAILURE, TIMING, *([] if self.checkpoints.steps else [CHECKPOINTS])}
-        others = [entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")]
-        others = [name for name in others if name not in empty]
-        if others:
+        if others := self._other_things():
             raise InputError(
                 "out",
                 (
@@ -114,6 +115,14 @@ class RunFolder:
                 ),
                 remedy="choose another folder",
             )
+
+    def _other_things(self) -> list[str]:
+        """Return the names in a folder without settings that a run that failed early does not have."""
+        if not self.path.is_dir() or self.is_begun:
+            return []
+        empty = {LOG, TENSORBOARD, FAILURE, TIMING, *([] if self.checkpoints.steps else [CHECKPOINTS])}
+        names = sorted(entry.name for entry in self.path.iterdir() if not entry.name.startswith("."))
+        return [name for name in names if name not in empty]
 
     @property
     def is_held(self) -> bool:
@@ -155,10 +164,14 @@ class RunFolder:
     def mark(self) -> Mark | None:
         """Return the end of the log when the newest model or checkpoint was saved; None before the first."""
         marks = []
-        with contextlib.suppress(PolariscopeError):  # a file that cannot be read has no mark
+        # A file that cannot be read has no mark, and that of another run has no mark of this log.
+        with contextlib.suppress(PolariscopeError):
+            if self.model_file.exists():
+                self.check_belongs(self.model_file)
             marks += [Mark.from_dict(log) for log in [self.model_header().get("log")] if log is not None]
         for step in self.checkpoints.steps[-1:]:
             with contextlib.suppress(PolariscopeError, OSError, KeyError, TypeError):
+                self.check_belongs(self.checkpoints.model_file(step))
                 marks.append(self.checkpoints.mark(step))
         return max(marks, key=lambda mark: mark.n_lines, default=None)
 
@@ -202,27 +215,82 @@ class RunFolder:
         """Read the header of the finished model; empty without a model, and an error names a damaged one."""
         return files.read_header(self.model_file) if self.model_file.exists() else {}
 
+    def check_belongs(self, file: Path) -> None:
+        """Raise an error if a model was saved by another run: this is the definition of belonging to this run.
+
+        The header of a model contains the identity of its run (the hash from which the chain of the log starts) and
+        the mark of the log with which it was saved. Version 0.2.0 recorded only the mark.
+
+        :param file: the finished model or the model of a checkpoint.
+        """
+        header = files.read_header(file)
+        is_foreign = header.get("run", self.log.start.chain) != self.log.start.chain
+        try:
+            is_foreign |= self.log.contradicts(Mark.from_dict(header["log"]))
+        except (KeyError, TypeError, PolariscopeError):  # it was not saved by a run
+            is_foreign = True
+        if is_foreign:
+            raise ForeignError(f"{file} is not a model of the run in {self.path}: another run saved it.")
+
     def set_model_aside(self) -> None:
         """Rename a damaged model, so a new one can be written."""
         self._check()
         self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
     def begin(self, record: dict[str, object]) -> None:
-        """Write the settings of a run; a run with other settings, or with more steps already, raises an error."""
+        """Write the settings of a run; a run with other settings, or with more steps already, raises an error.
+
+        If the run has checkpoints, one of them must be usable: otherwise an error is raised and nothing is changed.
+        """
         self.check(record)
         self._check()
+        if self.checkpoints.steps:
+            self._newest_checkpoint()
         if not self.checkpoints.steps and not self.model_file.exists():
             (self.path / LOG).unlink(
                 missing_ok=True
             )  # its steps are not in a checkpoint and will be repeated
         self.forget_failure()
-        if self.is_begun and self.checkpoints.steps:
-            record = _as_recorded(read_settings(self.path), record)
+        earlier = read_settings(self.path) if self.is_begun else None
+        if earlier is not None and self.checkpoints.steps:
+            record = _as_recorded(earlier, record)
             record["hash"] = settings_hash(record)
-        if not self.is_begun or read_settings(self.path) != record:
+            self._before = earlier
+        if earlier != record:
             write_settings(self.path, record, self.guard)
         self.__dict__.pop("settings", None)
         self.__dict__.pop("log", None)
+
+    def settle(self, record: dict[str, Any]) -> None:
+        """Write the settings of the finished model again if a process that extended the run was killed at once.
+
+        :param record: settings for which the run is finished.
+        """
+        earlier = read_settings(self.path)
+        if earlier["training"]["steps"] == record["training"]["steps"]:
+            return
+        self._check()
+        record = _as_recorded(earlier, {**record, "environment": earlier["environment"]})
+        record["hash"] = settings_hash(record)
+        self.log.cut(self.mark())
+        write_settings(self.path, record, self.guard)
+        self.__dict__.pop("settings", None)
+        self.__dict__.pop("log", None)
+
+    def revert(self) -> bool:
+        """Restore settings and log of a run if its extension failed before a checkpoint; return True if it did."""
+        settings = self._before
+        if settings is None or self.settings["training"]["steps"] == settings["training"]["steps"]:
+            return False
+        if max(self.checkpoints.steps, default=0) > settings["training"]["steps"]:
+            return False
+        self._check()
+        with contextlib.suppress(DamagedError):
+            self.log.cut(self.mark())
+        write_settings(self.path, settings, self.guard)
+        self.__dict__.pop("settings", None)
+        self.__dict__.pop("log", None)
+        return True
 
     def check(self, record: dict[str, Any]) -> None:
         """Check that a run can be resumed: it has the same settings, and does not have more steps already."""
@@ -236,6 +304,15 @@ class RunFolder:
             raise InputError(
                 problem=f"{self.path} was trained with other settings ({'; '.join(changed[:4])})",
                 remedy="choose another folder, or use the same settings to resume it",
+            )
+        finished = self.finished_steps
+        if not done and finished is not None and not self.is_finished_for(record["training"]["steps"]):
+            raise InputError(
+                problem=(
+                    f"{self.path} has a model of {finished:,} steps and no checkpoints, without which training cannot "
+                    "continue exactly"
+                ),
+                remedy="train in another folder, restore its checkpoints, or delete the run to repeat all steps",
             )
         if record["training"]["steps"] < done:
             raise InputError(
@@ -275,28 +352,41 @@ class RunFolder:
     def resume(self, restore: Callable[[Checkpoint], None]) -> list[str]:
         """Restore the newest undamaged checkpoint, cut the log to match, and return messages about damaged ones."""
         messages: list[str] = []
-        mark = None
-        for step in reversed(self.checkpoints.steps):
-            try:
-                checkpoint = self.checkpoints.read(step)
-                restore(checkpoint)
-            except (PolariscopeError, OSError, KeyError, TypeError) as error:
-                messages.append(f"{error} An earlier checkpoint is used instead.")
-                continue
-            mark = checkpoint.mark
-            break
-        else:
-            if messages:
-                raise DamagedError(
-                    f"{' '.join(messages)} All checkpoints in {self.path} are damaged; delete the run and repeat it."
-                )
-        if mark is None and self.log.path.exists() and self.log.path.stat().st_size:
+        checkpoint = self._newest_checkpoint(restore, messages) if self.checkpoints.steps else None
+        if checkpoint is None and self.log.path.exists() and self.log.path.stat().st_size:
             messages.append(f"{self.path} has no checkpoint; training restarts from the first step.")
         try:
-            self.log.cut(mark)
+            self.log.cut(None if checkpoint is None else checkpoint.mark)
         except DamagedError as error:
             raise DamagedError(f"{error} Repeat the run in another folder.") from None
         return messages
+
+    def _newest_checkpoint(
+        self, restore: Callable[[Checkpoint], None] | None = None, messages: list[str] | None = None
+    ) -> Checkpoint:
+        """Return the newest checkpoint that is undamaged; raise an error if there is none.
+
+        :param restore: (default None) function that uses the checkpoint; if it fails, an earlier one is tried.
+        :param messages: (default None) list to which messages about damaged checkpoints are added.
+        """
+        messages = [] if messages is None else messages
+        for step in reversed(self.checkpoints.steps):
+            try:
+                checkpoint = self.checkpoints.read(step)
+                self.check_belongs(self.checkpoints.model_file(step))
+                if restore is not None:
+                    restore(checkpoint)
+            except (PolariscopeError, OSError, KeyError, TypeError) as error:
+                messages.append(f"{error} An earlier checkpoint is used instead.")
+                continue
+            return checkpoint
+        damage = " ".join(
+            message.removesuffix(" An earlier checkpoint is used instead.") for message in messages
+        )
+        raise DamagedError(
+            f"{damage} All checkpoints in {self.path} are damaged, so it cannot be continued; train in another folder, "
+            "or delete the run and repeat it."
+        )
 
     def save_checkpoint(
         self,
@@ -307,7 +397,7 @@ class RunFolder:
         keep_all: bool,
     ) -> None:
         """Write a checkpoint after flushing the log, whose length the checkpoint stores."""
-        self.checkpoints.write(step, model, state, metadata, self.log.flush())
+        self.checkpoints.write(step, model, state, metadata, self.log.flush(), self.log.start.chain)
         self.checkpoints.prune(keep=None if keep_all else 2)
 
     def save_model(
@@ -322,7 +412,8 @@ class RunFolder:
         """
         stopped = {} if n_steps in (None, step) else {STOPPED: n_steps}
         stopped |= {} if stopped_at is None else {STOPPED_AT: stopped_at}
-        model.save(self.model_file, step=step, guard=self.guard, log=self.log.flush().to_dict(), **stopped)
+        log, run = self.log.flush().to_dict(), self.log.start.chain
+        model.save(self.model_file, step=step, guard=self.guard, log=log, run=run, **stopped)
 
     def _check(self) -> None:
         if self.guard is not None:
@@ -380,6 +471,31 @@ class RunFolder:
         """
         content = {part: round(number, 3) for part, number in seconds.items()}
         write_document(self.path / TIMING, "timing", content, guard=self.guard)
+
+
+def repair(folder: RunFolder, *, checkpoints: bool = False) -> None:
+    """Set a run aside if its files are damaged, since results based on them could not be trusted; it is then repeated.
+
+    The files are moved, never deleted. These are files without settings, damaged settings and a damaged log.
+
+    :param folder: folder of the run, with the guard of the process that repairs it.
+    :param checkpoints: (default False) if True, damaged checkpoints count too.
+    """
+    try:
+        if not folder.is_begun:
+            if others := folder._other_things():
+                raise DamagedError(f"{folder.path} contains {others[0]!r} and no {SETTINGS}.")
+            return
+        _ = folder.settings
+        folder.read_log()
+        for step in folder.checkpoints.steps if checkpoints else ():
+            try:
+                folder.checkpoints.read(step)
+                folder.check_belongs(folder.checkpoints.model_file(step))
+            except (PolariscopeError, KeyError, TypeError) as error:
+                raise DamagedError(str(error)) from None
+    except (DamagedError, OSError) as error:
+        logger.warning("%s The run is trained again; the old files are in %s.", error, folder.set_aside())
 
 
 def read_log(run: str | Path) -> list[dict[str, Any]]:

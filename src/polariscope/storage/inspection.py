@@ -90,8 +90,13 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         with contextlib.suppress(PolariscopeError):
             is_manipulation = run.kind == layout.MANIPULATION
         read = files.read_tensors if is_manipulation else read_model
+
+        def read_own(file: Path) -> None:
+            read(file)
+            _check_belongs(run, file)
+
         yield _verify(
-            run.model_file, read, RESUME.replace("train", "manipulate") if is_manipulation else RESUME
+            run.model_file, read_own, RESUME.replace("train", "manipulate") if is_manipulation else RESUME
         )
     if (run.path / layout.FAILURE).exists():
         seen.add(layout.FAILURE)
@@ -125,7 +130,18 @@ def _run(run: RunFolder) -> Iterator[Finding]:
 
 def _checkpoint(run: RunFolder, step: int, path: Path) -> object:
     del path
-    return run.checkpoints.read(step)
+    checkpoint = run.checkpoints.read(step)
+    _check_belongs(run, run.checkpoints.model_file(step))
+    return checkpoint
+
+
+def _check_belongs(run: RunFolder, file: Path) -> None:
+    """Check that a model belongs to a run, unless the settings are damaged, which is a finding of its own."""
+    try:
+        _ = run.settings
+    except PolariscopeError:
+        return
+    run.check_belongs(file)
 
 
 def _search(search: SearchFolder) -> Iterator[Finding]:

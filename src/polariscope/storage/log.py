@@ -94,6 +94,17 @@ class Log:
             self._check(mark, [earlier for earlier, _ in lines])
         return [record for _, record in lines]
 
+    def contradicts(self, mark: Mark) -> bool:
+        """Return True if a mark was certainly not made in this log; a log that is damaged or too short decides nothing.
+
+        :param mark: the mark of a model or checkpoint.
+        """
+        try:
+            marks = [self.start, *(earlier for earlier, _ in self._walk(to_lines=mark.n_lines))]
+        except DamagedError:
+            return False
+        return len(marks) > mark.n_lines and marks[mark.n_lines] != mark
+
     def _check(self, mark: Mark, marks: list[Mark]) -> None:
         if len(marks) < mark.n_lines:
             raise DamagedError(

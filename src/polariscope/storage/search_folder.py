@@ -14,7 +14,7 @@ from polariscope.core.paths import user_path
 from polariscope.core.records import to_plain
 from polariscope.core.types import Recordable
 from polariscope.storage import documents
-from polariscope.storage.folder import RunFolder
+from polariscope.storage.folder import RunFolder, repair
 
 
 class SearchFolder:
@@ -148,6 +148,13 @@ class SeedFolder:
     def models(self) -> list[RunFolder]:
         """Return the runs that were begun, sorted by name."""
         return [RunFolder(file.parent) for file in sorted(self.path.glob(f"n-*/{layout.SETTINGS}"))]
+
+    def repair(self) -> None:
+        """Set aside the models with damaged files, so they are trained again; those in training are left alone."""
+        for folder in sorted((*self.path.glob("n-*"), *self.path.glob("from-*"))):
+            run = RunFolder(folder)
+            if folder.is_dir() and not run.is_held:
+                repair(run, checkpoints=True)
 
     def has_any(self, beginning: str) -> bool:
         """Return True if a run was begun whose name has this prefix.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,15 +22,12 @@ from polariscope.core.types import Recordable
 from polariscope.runs.results import NotCachedError
 from polariscope.runs.run import Run
 from polariscope.storage import LINKS, documents
-from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import is_taken
 from polariscope.studies.analyses import AbstractOnce, AbstractOver
 from polariscope.studies.analyses.encode import EncodeAnalysis
 from polariscope.studies.design import StudyDesign
 from polariscope.studies.planned_runs import StudyRun, is_named_by_its_settings, once_settings, plan_runs
-
-logger = logging.getLogger("polariscope")
 
 DESIGN = "study.json"
 ONCE = "once"
@@ -141,7 +137,8 @@ class Ledger:
         """Return True if a run and all its requested results exist and are intact; every hash is checked."""
         try:
             self.check(run)
-        except (NotCachedError, PolariscopeError, OSError):
+        except Exception:
+            # An analysis, possibly of a plug-in, can raise anything; the worker that computes it records the failure.
             return False
         return True
 
@@ -155,6 +152,7 @@ class Ledger:
             raise NotCachedError(f"{run.folder} is not finished.")
         opened.log()
         opened.digest()
+        opened.folder.artefacts.check_all()  # results over several runs use cached codes, too
         for step in self.steps_of(opened):
             for _, analysis in self.measurements():
                 analysis.measure(opened, step)
@@ -310,17 +308,3 @@ def saved_steps(run: StudyRun) -> int:
     """Return the gradient steps of a run that are saved on disk."""
     folder = RunFolder(run.folder)
     return max([*folder.checkpoints.steps, folder.finished_steps or 0], default=0)
-
-
-def repair(folder: RunFolder) -> None:
-    """Set a run aside if its settings or log are damaged, since results based on them could not be trusted.
-
-    :param folder: folder of the run, with the guard of the worker that repairs it.
-    """
-    if not folder.is_begun:
-        return
-    try:
-        _ = folder.settings
-        folder.read_log()
-    except (DamagedError, OSError) as error:
-        logger.warning("%s The run is trained again; the old files are in %s.", error, folder.set_aside())

@@ -17,9 +17,9 @@ from polariscope.core.errors import DivergedError, InputError, PolariscopeError
 from polariscope.core.files import NOT_WRITABLE
 from polariscope.runs.run import Run
 from polariscope.storage.documents import DamagedError
-from polariscope.storage.folder import RunFolder
+from polariscope.storage.folder import RunFolder, repair
 from polariscope.storage.lease import SECONDS, Lease, LostLeaseError
-from polariscope.studies.ledger import Ledger, OnceTask, OverTask, repair
+from polariscope.studies.ledger import Ledger, OnceTask, OverTask
 from polariscope.studies.planned_runs import Datasets, StudyRun
 from polariscope.training.train import train
 
@@ -169,6 +169,7 @@ class Worker:
                 )
         # Results are guarded too: a worker that was suspended during an analysis must not write after it lost the run.
         opened = Run(run.folder, data, guard=lease.check)
+        opened.folder.artefacts.set_damaged_aside()
         for step in self.ledger.steps_of(opened):
             for name, analysis in self.ledger.measurements():
                 with times.part(name):

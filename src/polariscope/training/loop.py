@@ -162,16 +162,20 @@ def train_task(
                 state.patience.observe(line, state.model)
                 if run is not None:
                     run.log.append(line)
+            is_interrupted = False
             for listener in listeners:
-                listener(state.step, line)
+                try:
+                    listener(state.step, line)
+                except KeyboardInterrupt:
+                    is_interrupted = True  # as if it were a signal: this step is saved first
             is_last = state.step == settings.steps or state.patience.is_exhausted
             due = state.step % settings.checkpoint_every == 0 or is_last
-            if run is not None and (due or stop.is_set()):
+            if run is not None and (due or is_interrupted or stop.is_set()):
                 saved = cast(Trained, state.model)  # networks that are trained in a folder can be saved
                 run.save_checkpoint(
                     state.step, saved, state.tensors(), state.metadata(), keep_all=task.keeps_checkpoints
                 )
-            if stop.is_set() and not is_last:
+            if is_interrupted or (stop.is_set() and not is_last):
                 raise KeyboardInterrupt
     if state.patience.is_exhausted:
         state.model.load_state_dict(state.patience.best_weights)

@@ -21,16 +21,18 @@ Opened = TypeVar("Opened")
 
 
 def open_finished(run: RunFolder, steps: int, read: Callable[[Path], Opened]) -> Opened | None:
-    """Load a finished training; return None if steps are missing or if its file is damaged.
+    """Load a finished training; return None if steps are missing, or if its file is damaged or of another run.
 
-    A damaged file is renamed. It can then be recreated from the last checkpoint.
+    Such a file is renamed. It can then be recreated from the last checkpoint.
 
     :param run: the run folder.
     :param steps: requested number of steps.
     :param read: function that reads the file of the model.
     """
     try:
-        run.model_header()  # raises an error if the file is damaged
+        if not run.model_file.exists():
+            return None
+        run.check_belongs(run.model_file)  # also raises an error if the file is damaged
         return read(run.model_file) if run.is_finished_for(steps) else None
     except PolariscopeError as error:
         logger.warning("%s It is recreated from the last checkpoint.", error)
@@ -81,16 +83,19 @@ def threads_of(run: RunFolder, requested: int | None, by_rule: Callable[[], int]
 def recording_failure(run: RunFolder) -> Iterator[None]:
     """Remove a training that fails before its first checkpoint, and record a later divergence.
 
+    If an extension fails before its first checkpoint, the run is as before.
+
     :param run: the run folder.
     """
     try:
         yield
     except DivergedError as error:
-        if not run.forget():
+        if not run.forget() and not run.revert():
             run.keep_failure("diverged", str(error), error.step)
         raise
     except Exception:
-        run.forget()
+        if not run.forget():
+            run.revert()
         raise
 
 

@@ -137,6 +137,7 @@ def train(
         run.check(record)
         finished = open_finished(run, job.settings.steps, lambda file: read_model(file, str(torch_device)))
         if finished is not None:
+            run.settle(record)
             finished.folder = run.path
             return finished
         model = build(job, torch_device)

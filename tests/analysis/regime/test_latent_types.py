@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.latent_types import TYPES, Moments, classify, is_fragile, types_of
 from polariscope.analysis.regime.rule import TypeRule
+from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 
 
@@ -110,3 +112,17 @@ def test_under_a_conditional_prior_a_latent_on_the_bound_is_mixed():
         0.1,
     )
     assert found.tolist() == ["mixed", "passive", "mixed", "active"]
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("n_samples", [100, 1000, 4321])
+def test_a_variance_that_equals_alpha_has_one_type_on_all_samples_and_in_resamples(
+    alpha: float, n_samples: int
+) -> None:
+    """The rule is mean ≤ α. A plain sum of 1,000 times 0.1 exceeds 100, so rounding decided."""
+    mean = np.random.default_rng(0).normal(size=(n_samples, 1))
+    latent = diagnose(
+        Representation(mean, np.full_like(mean, alpha), mean), alpha=alpha, n_bootstrap=20
+    ).latents[0]
+    assert latent.type == "active"
+    assert latent.confidence == 1

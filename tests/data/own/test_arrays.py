@@ -289,6 +289,23 @@ def test_a_column_that_float32_would_collapse_is_refused_with_the_remedy():
     )
 
 
+@pytest.mark.parametrize(
+    "column",
+    [(2**60 + np.arange(200)).astype(float), np.longdouble(2**60) + np.arange(200)],
+    ids=["double", "long"],
+)
+def test_floats_beyond_2_53_that_would_collapse_are_refused_as_whole_numbers_are(column):
+    """A range of 200 is below 1e-14 of the values, that of a computed constant, which is allowed below 2^53."""
+    X = np.stack([NORMAL[:200, 0].astype(column.dtype), column], axis=1)
+    with pytest.raises(
+        InputError,
+        match=r"column 'time' lies between 1\.15.* only 1 of its .*; leave out .* subtract a constant",
+    ):
+        from_arrays(X, feature_names=["a", "time"])
+    constant = np.stack([column[:1].repeat(5), np.arange(5)], axis=1)
+    assert len(from_arrays(constant)) == 5
+
+
 def test_columns_that_float32_holds_are_taken_however_large():
     for X in (
         NORMAL + 1e5,

@@ -10,6 +10,7 @@ import pytest
 
 import originals
 from polariscope.core.errors import InputError
+from polariscope.data.cache import array_file
 from polariscope.data.published.fashion_mnist import FashionMNISTDataset
 from polariscope.data.published.mnist import MNISTDataset
 
@@ -32,6 +33,19 @@ def test_training_images_come_before_those_of_the_test(folder: Path) -> None:
         "train": [0, 1, 2, 3, 4, 5],
         "test": [6, 7, 8],
     }
+
+
+def test_zeros_in_the_unpacked_images_are_noticed_and_the_images_are_unpacked_again(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = originals.mnist(folder)
+    data = MNISTDataset(str(folder))
+    data.images([0])
+    with array_file(f"mnist/{data._key}").open("rb+") as file:
+        file.seek(1000)
+        file.write(bytes(3000))
+    np.testing.assert_array_equal(MNISTDataset(str(folder)).images(np.arange(9)), written.images)
+    assert "do not match their digest. It is created again" in caplog.text
 
 
 @pytest.mark.parametrize(

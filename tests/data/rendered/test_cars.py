@@ -13,6 +13,7 @@ import pytest
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data import cache
+from polariscope.data.cached_array import CachedArray
 from polariscope.data.dataset import family
 from polariscope.data.rendered import cars
 from polariscope.data.rendered.cars import CarsDataset
@@ -130,7 +131,7 @@ def test_the_file_holds_the_same_bytes_as_images_drawn_alone(monkeypatch: pytest
     alone = np.concatenate([data._render(np.array([index])) for index in some])
     np.testing.assert_array_equal(drawn, alone)
     data.prepare()
-    assert isinstance(data._memory.mapped, np.memmap)
+    assert isinstance(data._memory.mapped, CachedArray)
     np.testing.assert_array_equal(data.images(some), drawn)
 
 

@@ -11,6 +11,7 @@ import pytest
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import generator
 from polariscope.data import cache
+from polariscope.data.cached_array import CachedArray
 from polariscope.data.dataset import family
 from polariscope.data.rendered.norb import CATEGORIES, NorbDataset, camera_at, figure, lighting_at
 from polariscope.rendering.raster import rasterise
@@ -146,7 +147,7 @@ def test_the_file_holds_the_same_bytes_as_images_drawn_alone(monkeypatch: pytest
     drawn = data.images(some)
     np.testing.assert_array_equal(drawn, np.concatenate([data._render(np.array([index])) for index in some]))
     data.prepare()
-    assert isinstance(data._memory.mapped, np.memmap)
+    assert isinstance(data._memory.mapped, CachedArray)
     np.testing.assert_array_equal(data.images(some), drawn)
 
 

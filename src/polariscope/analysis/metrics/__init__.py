@@ -210,6 +210,9 @@ class Scores(AbstractRecord):
         numbers = ", ".join(map(str, self.covered))
         return f"{plural(len(self.covered), 'latent')} in use ({numbers})"
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.scores
+
     def __getitem__(self, name: str) -> Score:
         if name in self.not_applicable:
             raise InputError(problem=f"metric {name!r} does not apply here: {self.not_applicable[name]}")

@@ -95,8 +95,12 @@ class Moments:
 
 
 def moments(posterior: RelativePosterior) -> Moments:
-    """Return the moments over the samples."""
-    return _gather([(values.mean(axis=0), values.var(axis=0)) for values in _columns(posterior)])
+    """Return the moments over the samples: those of the resample that contains each sample once."""
+    # The same function as for resamples, so a variance that equals α gets one type and not two by rounding.
+    n_samples = len(posterior.mean)
+    once = moments_of_resamples(posterior)(np.full((1, n_samples), 1 / n_samples))
+    fields = {field.name: getattr(once, field.name) for field in dataclasses.fields(Moments)}
+    return Moments(**{name: None if value is None else value[0] for name, value in fields.items()})
 
 
 def moments_of_resamples(

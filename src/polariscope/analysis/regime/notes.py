@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
+from polariscope.analysis.draws import not_drawn
 from polariscope.analysis.regime.criteria import mean_variance
 from polariscope.analysis.regime.latent_types import CONFIDENT, is_fragile
 from polariscope.analysis.regime.note import Note
@@ -105,7 +106,7 @@ def _about_input(
     representation: Representation, posterior: RelativePosterior, alpha: float
 ) -> Iterable[Draft]:
     ratio = posterior.variance
-    wrong = _not_drawn_from(representation) & (not representation.sampled_was_drawn)
+    wrong = not_drawn(representation)
     if posterior.prior == "standard" and ratio.min() >= 1 and (ratio.mean(axis=0) > 1 + alpha).any():
         if representation.variance_is_exact:
             yield Draft("not-begun")
@@ -212,23 +213,6 @@ def varying_factors(representation: Representation) -> int:
         return 0
     factors = np.asarray(representation.factors)
     return int((factors != factors[:1]).any(axis=0).sum())
-
-
-def _not_drawn_from(representation: Representation) -> Bool[np.ndarray, " latent"]:
-    """Return a mask of the latents whose mean (z − μ)²/σ² differs from 1 by more than 6 standard errors."""
-    mean, variance, sampled = (
-        getattr(representation, name).astype(np.float64) for name in ("mean", "variance", "sampled")
-    )
-    # If σ is below the rounding error of μ, z − μ consists of rounding errors.
-    eps = max(np.finfo(representation.mean.dtype).eps, np.finfo(representation.sampled.dtype).eps)
-    reliable = variance > (100 * eps * np.abs(mean)) ** 2
-    ratio = np.divide((sampled - mean) ** 2, variance, out=np.ones_like(mean), where=reliable)
-    count = np.maximum(reliable.sum(axis=0), 1)
-    average = 1 + ((ratio - 1) * reliable).sum(axis=0) / count
-    spread = np.sqrt((((ratio - average) * reliable) ** 2).sum(axis=0) / count)
-    # √2 is the standard deviation for a Gaussian; a wrong ratio can have a smaller one by accident.
-    error = np.maximum(spread, np.sqrt(2)) / np.sqrt(count)
-    return (count >= ENOUGH) & (np.abs(average - 1) > 6 * error)
 
 
 def _far_from_gaussian(x: Float[np.ndarray, "sample latent"]) -> Bool[np.ndarray, " latent"]:

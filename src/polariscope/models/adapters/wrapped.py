@@ -30,6 +30,8 @@ from polariscope.models.protocol import AbstractModel
 
 LIKELIHOODS = ("auto", "bernoulli", "bernoulli-logits", "gaussian")
 SECONDS = ("log_variance", "variance", "std")
+N_REPEATED = 16
+"""Number of observations that are encoded twice, to check that the encoder answers the same."""
 
 
 class WrappedModel(AbstractModel):
@@ -87,6 +89,7 @@ class WrappedModel(AbstractModel):
         self._recipe = prior
         self._code_shape: tuple[int, ...] = ()
         self._prior: AbstractPriorModule | None = None
+        self._is_repeatable = False
         self._check_layers()
         if self._shape:
             self._try()
@@ -168,15 +171,42 @@ class WrappedModel(AbstractModel):
                 self._notes["flattened"] = (
                     f"Codes of shape {sizes} were flattened to {mean.shape[1]} latents."
                 )
-        if mean.shape[1] != self._prior.n_latents:
-            raise InputError(
-                problem=(
-                    f"the encoder returned {self._prior.n_latents} latents for one batch and "
-                    f"{mean.shape[1]} for another"
-                ),
-                remedy="the number must not change",
-            )
+        _check_n_latents(self._prior.n_latents, mean.shape[1])
+        self._check_repeatable(x)
         return DiagonalGaussian(mean, log_variance)
+
+    def _check_repeatable(self, x: Float[Tensor, "sample *shape"]) -> None:
+        """Encode a few observations twice; raise an error if mean or variance differ by more than rounding.
+
+        The second time there is one observation less, so batch normalisation in training mode is detected, too. A draw
+        that the encoder returns besides mean and variance can differ. Zeros, with which a model is tested, decide
+        nothing.
+        """
+        if self._is_repeatable or not len(x) or bool((x == x.flatten()[0]).all()):
+            return
+        few = x[:N_REPEATED]
+        again = few[:-1] if len(few) > 1 else few
+        with inference_mode(self):
+            first, second = (
+                read_posterior(self.encoder(part), len(part), self.second).posterior  # type: ignore[arg-type]
+                for part in (few, again)
+            )
+        _check_n_latents(first.mean.shape[1], second.mean.shape[1])
+        for name in ("mean", "variance"):
+            one, two = getattr(first, name)[: len(again)].double(), getattr(second, name).double()
+            difference, largest = float((one - two).abs().max()), float(one.abs().max())
+            # Half of the digits: batches of different lengths are rounded differently, dropout changes the first digit.
+            if difference > largest * torch.finfo(getattr(first, name).dtype).eps ** 0.5:
+                raise InputError(
+                    "the encoder",
+                    "return the same mean and variance whenever it encodes the same observation",
+                    got=f"{name}s that differ by up to {difference:.2g}",
+                    remedy=(
+                        "it might be in training mode, so call its eval() first; an encoder that adds noise must "
+                        "return its mean and variance, or set its own seed in every call"
+                    ),
+                )
+        self._is_repeatable = True
 
     def decode(self, z: Float[Tensor, "sample latent"]) -> AbstractLikelihoodDistribution:
         if self.decoder is None:
@@ -232,6 +262,7 @@ class WrappedModel(AbstractModel):
         auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
     ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
         yield "input", x
+        self._check_repeatable(x)  # before outputs are recorded
         with self._recording("encoder") as recorded:
             q = self.encode(x)
         yield from recorded
@@ -308,6 +339,14 @@ class WrappedModel(AbstractModel):
 
 
 wrap = WrappedModel
+
+
+def _check_n_latents(expected: int, got: int) -> None:
+    if expected != got:
+        raise InputError(
+            problem=f"the encoder returned {expected} latents for one batch and {got} for another",
+            remedy="the number must not change",
+        )
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int, Num, Shaped
 
+from polariscope.core.arrays import LARGEST_WHOLE
 from polariscope.core.errors import InputError, Text, unknown
 from polariscope.core.text import listed, plural
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "?"})
 """Texts that mark a missing value in tables, in lower case."""
-LARGEST_WHOLE = 2**53
-"""Largest integer up to which floats represent every integer."""
 TOO_LARGE = "which is an integer beyond 2^53, so floats cannot distinguish it from its neighbours"
 WHOLE = re.compile(r"[+-]?[0-9]+")
 PADDED = re.compile(r"[+-]?0[0-9]+")

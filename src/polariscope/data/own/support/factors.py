@@ -9,10 +9,10 @@ from typing import Any, get_args
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from polariscope.core.arrays import refuse_masked
+from polariscope.core.arrays import LARGEST_WHOLE, refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.dataset import FactorKind
-from polariscope.data.own.support.column_kinds import LARGEST_WHOLE, Troubles, is_absent, number_classes
+from polariscope.data.own.support.column_kinds import Troubles, is_absent, number_classes
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.foreign_frames import frame_columns, is_frame, is_series
 from polariscope.data.own.support.rows import as_rows, check_finite

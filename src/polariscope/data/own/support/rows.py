@@ -14,10 +14,9 @@ from typing import Any, cast
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from polariscope.core.arrays import refuse_masked
+from polariscope.core.arrays import LARGEST_WHOLE, refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.files import digest, digest_array
-from polariscope.data.own.support.column_kinds import LARGEST_WHOLE
 
 CHUNK_BYTES = 2**24
 """Maximum size of a chunk in a pass over all data."""
@@ -340,8 +339,10 @@ def check_precision(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> 
     low, high = _column_extents(rows)
     size = np.maximum(np.abs(low), np.abs(high))
     step = np.spacing(size.astype(np.float32)).astype(np.float64)
-    # A range below ROUNDING is a computed constant, and constant columns are allowed.
-    doubtful = (high - low < MIN_STEPS * step) & (high - low > ROUNDING * size)
+    # A range below ROUNDING is a computed constant, and constant columns are allowed. Beyond 2^53, where floats skip
+    # integers, such a range is that of identifiers or times in nanoseconds.
+    is_constant = high - low <= np.where(size > LARGEST_WHOLE, 0.0, ROUNDING * size)
+    doubtful = (high - low < MIN_STEPS * step) & ~is_constant
     for column in np.flatnonzero(doubtful).tolist():
         values = np.unique(np.concatenate([chunk[:, column] for _, chunk in rows.chunks()]))
         n_distinct = len(np.unique(values.astype(np.float32)))
@@ -351,10 +352,14 @@ def check_precision(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> 
                 "X",
                 (
                     f"vary by more than the precision of float32, in which networks compute: column {column_name} "
-                    f"lies between {values[0]:.15g} and {values[-1]:.15g}, and only {n_distinct} of its "
+                    f"lies between {values[0]:.17g} and {values[-1]:.17g}, and only {n_distinct} of its "
                     f"{len(values)} different values would remain distinct"
                 ),
-                remedy="subtract the mean of each column first",
+                remedy=(
+                    "leave out this column, or subtract a constant from it before it is converted to floats"
+                    if size[column] > LARGEST_WHOLE
+                    else "subtract the mean of each column first"
+                ),
             )
 
 

@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Num, Shaped, UInt8
 
 from polariscope.core.archives import is_gzip, open_stream, too_large, unpacked_limit
+from polariscope.core.arrays import LARGEST_WHOLE
 from polariscope.core.errors import Argument, Either, InputError
 from polariscope.data.own.support.column_kinds import (
-    LARGEST_WHOLE,
     Troubles,
     as_features,
     as_labels,

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from polariscope.core import files
 from polariscope.core.progress import Task
 from polariscope.data.cache import cache_folder, cached_array, is_cached
+from polariscope.data.cached_array import CachedArray
 from polariscope.data.dataset import AbstractGridDataset
 from polariscope.data.footprint import Footprint, batch_bytes
 
@@ -28,7 +29,7 @@ _BODIES = 32 * 2**20
 class _Memory:
     """Images of one dataset in this process."""
 
-    mapped: np.ndarray | None = None
+    mapped: CachedArray | None = None
     requested: set[int] = dataclasses.field(default_factory=set)
     images: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
 
