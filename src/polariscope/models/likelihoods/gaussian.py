@@ -183,10 +183,10 @@ class GaussianLikelihood(AbstractLikelihood):
     @property
     def scale_in_words(self) -> str:
         if self.learned == "no":
-            return f"variance of the likelihood {self.variance:g}, fixed"
+            return f"decoder variance fixed at {self.variance:g}"
         shared = "one for all values" if self.learned == "shared" else "one for each value"
-        floor = "" if self.floor is None else f", not below {self.floor:g}"
-        return f"variance of the likelihood learned, {shared}, from {self.variance:g}{floor}"
+        floor = "" if self.floor is None else f", at least {self.floor:g}"
+        return f"decoder variance learned, {shared} (initially {self.variance:g}{floor})"
 
     @classmethod
     def options_for(cls, data: AbstractDataset, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -145,9 +145,9 @@ class NegativeBinomialLikelihood(AbstractCountLikelihood):
     @property
     def scale_in_words(self) -> str:
         if self.learned == "no":
-            return f"dispersion of the likelihood {self.dispersion:g}, fixed"
+            return f"dispersion fixed at {self.dispersion:g}"
         shared = "one for all values" if self.learned == "shared" else "one for each feature"
-        return f"dispersion of the likelihood learned, {shared}, from {self.dispersion:g}"
+        return f"dispersion learned, {shared} (initially {self.dispersion:g})"
 
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:
