@@ -146,7 +146,7 @@ def _check_room(path: Path, needed: int) -> None:
                 f"the cache folder {cache_folder()} needs {file_size(needed)} more, and its disk has "
                 f"{file_size(free)} free"
             ),
-            remedy=f"free some, or set the environment variable {VARIABLE} to a folder on another disk",
+            remedy=f"free some space, or set the environment variable {VARIABLE} to a folder on another disk",
         )
 
 

@@ -76,7 +76,7 @@ def compare_sizes(
     In ``out`` each method has its own folder and trains its own models, so their costs can be compared.
 
     :param data: a dataset, or an array of observations.
-    :param methods: (default: one for each idea, without those that require factors if the data have none) names of
+    :param methods: (default: one of each kind, without those that require factors if the data have none) names of
         ``polariscope.sizing``.
     :param begin: (default None) function called with the name of each method before it runs.
     :param options: options of the methods and of the models as in :func:`polariscope.size`; each option is passed to

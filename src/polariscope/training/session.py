@@ -105,7 +105,8 @@ def train_shown(
 
     :param task: the task.
     :param run: its folder; None if nothing is written.
-    :param progress: True for a live display, or a function: of events, or of a step and its line of the log.
+    :param progress: True for a live display, or a function that is called with events, or with every step and its line
+        of the log.
     :param listeners: (default none) further functions that are called after every step.
     :param describe_line: (default: that of a model) function that returns a line of the log as text.
     """

@@ -120,7 +120,7 @@ class NegativeBinomialHead(CountHead):
 @likelihood("negative-binomial")
 @dataclasses.dataclass(frozen=True)
 class NegativeBinomialLikelihood(AbstractCountLikelihood):
-    r"""Overdispersed counts: Poisson counts whose rate varies, too, by a gamma distribution.
+    r"""Overdispersed counts: Poisson counts whose rate itself follows a gamma distribution.
 
     .. math:: x_p \sim \mathrm{NB}(\mu_p = \ell \rho_p, \theta_p), \quad \rho = \mathrm{softmax}(f(z)), \quad
         \log p(x|z, \ell) = \sum_p \log \frac{\Gamma(x_p + \theta_p)}{\Gamma(\theta_p)\, x_p!}
