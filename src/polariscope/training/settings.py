@@ -1,4 +1,4 @@
-"""Settings of a training."""
+"""Settings of training."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def begin_narrow(
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
-    """Return the number of threads for a training on this machine by the fixed rule.
+    """Return the number of threads for training on this machine, by the fixed rule.
 
     :param job: the planned run.
     :param model: its model.
