@@ -387,7 +387,8 @@ def page(data: AbstractDataset, lines: list[Line], images: Distinct) -> str:
         f"# {data.name}",
         "",
         f"{len(data):,} images of {height} × {width} pixels, {'grey' if channels == 1 else 'colour'}. "
-        "Written by `python docs/datasets.py`; the concept's own page has its equations and options.",
+        f"`python docs/datasets.py {data.name}` writes this page, and `polariscope list datasets {data.name}` explains "
+        "the dataset and its options.",
         "",
         f"![every factor moved alone]({data.name}-factors.png)",
         "",
@@ -406,15 +407,18 @@ def page(data: AbstractDataset, lines: list[Line], images: Distinct) -> str:
         )
     written += [
         "",
-        "- Linear probe: ridge regression on pixels, accuracy of classes and R² of ordered values, on images held out.",
-        f"- Pixels changed: share that differ by over {VISIBLE} levels of 255 when the factor takes another value.",
-        "- Local variance: share of each factor in E ‖∂x/∂w‖² · Var(w), by the smallest step there is; "
-        "global variance: Var(E[x | w]) over the variance of the images (zietlow2022 §4.2). "
+        "- Linear probe: ridge regression on pixels, tested on held-out images: accuracy for classes, R² for ordered "
+        "values.",
+        f"- Pixels changed: share of pixels that change by more than {VISIBLE} of 255 levels if the factor has another "
+        "value.",
+        "- Local variance: share of each factor in E ‖∂x/∂w‖² · Var(w), estimated from the smallest step of the "
+        "factor.",
+        "- Global variance: Var(E[x | w]) divided by the variance of the images (zietlow2022 §4.2). "
         "A negative estimate is shown as 0.",
         "",
-        f"Distinct images, counted: {images.n_distinct:,} of {images.n_images:,}.",
+        f"{images.n_distinct:,} of {images.n_images:,} images are distinct.",
     ]
-    start = "Distinct images: "  # what the concept itself says of them
+    start = "Distinct images: "  # a paragraph of the docstring
     for paragraph in (inspect.getdoc(type(data)) or "").split("\n\n"):
         if paragraph.startswith(start):
             words = paragraph.removeprefix(start)
@@ -422,7 +426,7 @@ def page(data: AbstractDataset, lines: list[Line], images: Distinct) -> str:
     if images.causes:
         written += [
             "",
-            "| equal images differ in | how many | for example, factors |",
+            "| equal images differ in | number | example (factors) |",
             "| --- | ---: | --- |",
         ]
         written += [f"| {names} | {count:,} | {example} |" for names, count, example in images.causes]
@@ -430,7 +434,7 @@ def page(data: AbstractDataset, lines: list[Line], images: Distinct) -> str:
 
 
 def main() -> None:
-    """Write the pages that the command line asks for."""
+    """Write the pages of the datasets that are named on the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Writes docs/glossary.md, the words a newcomer meets, from the package's glossary: ``python docs/glossary.py``."""
+"""Write docs/glossary.md from the glossary of the package: ``python docs/glossary.py``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ TARGET = Path(__file__).with_name("glossary.md")
 
 
 def page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     lines = [
         "# Glossary",
         "",
-        "Terms of the reports and of this documentation, each after those that it builds on. Reports show the same",
-        "texts as tooltips. This page is written by `make docs` from `src/polariscope/pages/templates/glossary.toml`.",
+        "Terms of the reports and of this documentation. A definition uses only terms that are defined before it.",
+        "Reports show the same texts as tooltips. `make docs` writes this page from",
+        "`src/polariscope/pages/templates/glossary.toml`.",
         "",
     ]
     lines += [f"- **{term.name}**: {term.meaning}" for term in glossary()]

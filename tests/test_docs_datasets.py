@@ -104,7 +104,7 @@ def test_the_page_shows_every_factor_and_the_sheets_every_image(docs):
     page = docs.page(data, docs.Table(data, n_images=100).lines(), docs.distinct(data))
     for name in data.factor_names:
         assert f"| {name} |" in page
-    assert "Distinct images, counted: 96 of 3,840." in page
+    assert "96 of 3,840 images are distinct." in page
     rows = docs.factor_rows(data)
     assert [name for name, _ in rows] == list(data.factor_names)
     for column, (_, indices) in enumerate(rows):

@@ -5,45 +5,19 @@ The rules are in CONTRIBUTING.md, "Style". Passing these tests does not make a s
 
 from __future__ import annotations
 
-import ast
-import functools
-import io
 import re
 import shlex
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from plain_english_counts import FOLK_VERBS, GENERATED, PAGES, PATTERNS, ROOT, SOURCES, matches_of, uses
 from polariscope.cli.app import COMMANDS, GROUPS, flags_of
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "polariscope"
-PAGES = sorted(
-    [
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-    ]
-)
-GENERATED = {"references.md"}
-"""Pages whose words are titles of published works."""
-TEXTS = [*PAGES, *sorted(file for file in PACKAGE.rglob("*") if file.suffix in (".py", ".j2", ".toml"))]
-QUESTIONS = ("What", "How", "Whether", "Where")
-MAX_QUESTIONS = 10
-
-FOLK_VERBS = {
-    r"by heart": "overfits",
-    r"w[ao]kes?\b|\bwoken|awake": "becomes active",
-    r"(?:goes|went|gone|going) on": "resumes or continues",
-    r"(?:gives?|gave|given) up": "stops, or is pruned",
-    r"(?:takes?|took) in": "includes",
-    r"afresh": "from scratch",
-    r"foretells?|foretold": "predicts",
-    r"still open": "undecided",
-    r"stands?(?! for| out|-alone| alone|-in)": "has converged, is stable, or is",
-}
-"""Verbs for technical states, and technical words for them."""
+TEXTS = [*PAGES, *SOURCES]
+MAX_SEMICOLON_CHAINS = 25
+"""Limit of sentences with two semicolons or more; most of the matches are lists and cells of tables."""
 AMERICAN = {
     r"colou?r(?<!colour)\w*": "colour",
     r"behavior\w*": "behaviour",
@@ -59,57 +33,14 @@ AMERICAN = {
 """American spellings, and British ones."""
 
 
-@functools.cache
-def prose(file: Path) -> str:
-    """Return the sentences of a file, without code, addresses and mathematics."""
-    text = file.read_text(encoding="utf-8")
-    if file.suffix == ".py":
-        text = "\n".join([*docstrings(file), *comments(text)])
-        text = re.sub(r"^ *(?:>>>|\.\.\. ).*$", "", text, flags=re.MULTILINE)
-        text = re.sub(r"^ *References?:.*?(?:\n\s*\n|\Z)", "", text, flags=re.MULTILINE | re.DOTALL)  # titles
-    elif file.suffix == ".md":
-        text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-        text = re.sub(r"^ {4}.*$", "", text, flags=re.MULTILINE)
-    elif file.suffix == ".j2":
-        text = re.sub(r"\{[{%#].*?[}%#]\}|<[^>]+>", " ", text, flags=re.DOTALL)
-    text = re.sub(r"``.*?``|`[^`]*`|https?://\S+|\"[^\"\n]*\"|“[^”]*”|‘[^’]*’", "", text, flags=re.DOTALL)
-    return re.sub(r"\s+(?:# )?", " ", text)
+@pytest.mark.parametrize("name", [name for name, pattern in PATTERNS.items() if pattern.is_held])
+def test_patterns_of_translated_prose_do_not_return(name: str) -> None:
+    assert matches_of(name, TEXTS) == [], f"write instead: {PATTERNS[name].remedy}"
 
 
-def docstrings(file: Path) -> Iterator[str]:
-    """Yield the docstrings of modules, classes, functions, fields and constants."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        body = getattr(node, "body", None)
-        for statement in body if isinstance(body, list) else ():
-            value = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield value.value
-
-
-def comments(text: str) -> list[str]:
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT]
-
-
-def uses(pattern: str, files: list[Path]) -> list[str]:
-    """Return each match with the words around it."""
-    matches = []
-    for file in files:
-        text = prose(file)
-        for match in re.finditer(rf"\b(?:{pattern})\b", text, flags=re.IGNORECASE):
-            around = text[max(0, match.start() - 30) : match.end() + 20]
-            matches.append(f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file.name}: {around}")
-    return matches
-
-
-def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
-    questions = [
-        f"{file.relative_to(PACKAGE)}: {text[:60]}"
-        for file in sorted(PACKAGE.rglob("*.py"))
-        for text in docstrings(file)
-        if text.split()[:1] and text.split()[0] in QUESTIONS
-    ]
-    assert len(questions) <= MAX_QUESTIONS, questions
+def test_chains_of_semicolons_do_not_spread() -> None:
+    chains = matches_of("sentences with two semicolons or more", TEXTS)
+    assert len(chains) <= MAX_SEMICOLON_CHAINS, chains
 
 
 @pytest.mark.parametrize("pattern", FOLK_VERBS)
@@ -133,6 +64,16 @@ def test_the_patterns_match_prose_and_not_code(tmp_path: Path) -> None:
         r"stands?(?! for| out|-alone| alone|-in)",
     ]
     assert [pattern for pattern in AMERICAN if uses(pattern, [file])] == [r"behavior\w*"]
+
+
+def test_the_patterns_match_messages(tmp_path: Path) -> None:
+    file = tmp_path / "text.py"
+    file.write_text("raise ValueError(f'Of several {x} the model knows one, else.')\n", encoding="utf-8")
+    assert {name for name in PATTERNS if matches_of(name, [file])} == {
+        "fronted Of, who gave",
+        "things that say, tell, know, ask or answer",
+        "trailing else",
+    }
 
 
 EXAMPLES = ("free_bits", "free-bits", "moons", "best-share", "NAME")

@@ -40,7 +40,7 @@ def test_info_tells_room_terms_and_what_to_cite(call, mnist: Path) -> None:
 
 def test_info_of_drawn_data_states_memory_and_no_disk(call) -> None:
     printed = call("data info sprites").out
-    assert "no disk space. Observations are created on request." in printed
+    assert "no disk space. Observations are computed when they are needed." in printed
     assert "Licence" not in printed
 
 

@@ -502,7 +502,7 @@ def test_the_flags_of_curves_reach_them(call, monkeypatch):
     ("words", "message"),
     [
         ("--latents 2,x", "--latents must be a list of integers, each at least 1, got '2,x'"),
-        ("--latents 4,2", "--latents must ascend, each number once"),
+        ("--latents 4,2", "--latents must be in ascending order, without repetition"),
         ("--latents 0,2", "--latents must be a list of integers, each at least 1"),
         ("--latents 2,40 --cap 20", "--latents must be at most --cap, got 40 and 20"),
         ("--latents 2 --seeds 0", "--seeds must be at least 1, got 0"),

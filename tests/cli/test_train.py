@@ -51,7 +51,7 @@ def test_train_ends_with_the_counts_the_place_and_the_next_command(call, tiny):
 
 def test_what_is_chosen_for_the_user_is_announced_once_and_kept(call, tiny):
     done = call(tiny, "--steps 20 --out run")
-    chosen = "likelihood gaussian (values need not lie in [0, 1])"
+    chosen = "likelihood gaussian (values are not limited to [0, 1])"
     assert done.err.count("Chosen for you: ") == 1
     assert done.err.startswith(f"Chosen for you: {chosen}; learning rate 0.01, batch size 64.")
     assert read_settings("run")["chosen"][0] == chosen

@@ -40,7 +40,9 @@ def test_anything_else_is_refused_by_name(value: Any, message: str) -> None:
 
 
 MASKED = np.ma.masked_invalid([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0], [7.0, 9.0]])
-REFUSED = "must be an ordinary array, got a masked one with 1 of 8 values masked.*np.ma.compress_rows"
+REFUSED = (
+    "must be an ordinary array, got a masked array, of which 1 of 8 values are masked.*np.ma.compress_rows"
+)
 
 
 @pytest.mark.parametrize(
@@ -75,5 +77,5 @@ def test_a_fitted_estimator_refuses_them_too() -> None:
         (vae.score_samples, MASKED),
         (vae.inverse_transform, np.ma.masked_array(np.zeros((4, width)))),
     ):
-        with pytest.raises(InputError, match="must be an ordinary array, got a masked one"):
+        with pytest.raises(InputError, match="must be an ordinary array, got a masked array"):
             call(array)

@@ -40,7 +40,7 @@ def test_the_command_lines_spelling_gives_the_same():
         ("color", "no variant named 'color'.*Did you mean 'colour'"),
         ("colour:sead=1", "no option of variant 'colour' named 'sead'.*Did you mean 'seed'"),
         ("colour:seed", "variant must be NAME or NAME:OPTION=VALUE"),
-        ("colour:seed=1,seed=2", "variant must give 'seed' once"),
+        ("colour:seed=1,seed=2", "variant must set 'seed' only once"),
         ("colour:seed=one", "option seed of variant 'colour' must be an integer, got 'one'"),
         ("cropped", "variant 'cropped' requires image_size"),
         ([3], "variants must be names, or mappings"),

@@ -291,7 +291,7 @@ def test_observations_without_a_partner_are_counted_and_refused():
     for kind in ("share", "share-one"):
         Transition(kind).check_moves(part_of_a_grid()[0])
         with pytest.raises(
-            InputError, match=f"a {kind} transition .* for 100% of the draws there is none but"
+            InputError, match=f"a {kind} transition .* for 100% of the draws only the observation itself"
         ):
             Transition(kind).check_moves(unique)
 

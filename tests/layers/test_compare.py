@@ -427,7 +427,7 @@ def test_it_prints_every_layer_and_its_notes(runs: dict[str, Path]) -> None:
     assert " ".join(lines[1].split()) == "in e1 e2 e3 e4 e5 e6 μ σ² z d1 d2 d3 d4 d5 d6"
     assert [line.split()[0] for line in lines[2:18]] == list(CONV)
     assert max(map(len, lines[:18])) <= 100
-    assert "Read with care" in text
+    assert "Notes" in text
     assert "2048 features for 120 samples" in text
     page = found._repr_html_()
     assert page.count("<td") == 256

@@ -83,8 +83,8 @@ def test_a_latent_whose_mean_never_moves_is_not_counted_as_used() -> None:
     mean = np.random.default_rng(0).normal(size=(300, 2)) * [1.0, 0.0]
     regime = diagnose(mean=mean, variance=np.full((300, 2), [0.01, 0.5]))
     assert headline(regime).startswith("1 of 2 latents in use")
-    clause = "latent 1 is not passive by its variance, but carries almost no information."
-    assert f"1 of 2 latents is in use; {clause}" in explanation(regime)
+    clause = "Latent 1 is not passive by its variance, but carries almost no information."
+    assert f"1 of 2 latents is in use. {clause}" in explanation(regime)
 
 
 def test_the_meaning_of_mixed_says_which_kinds_there_are() -> None:

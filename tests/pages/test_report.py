@@ -249,7 +249,7 @@ def test_the_page_tells_kinds_of_mixed_latents_where_types_depend_on_alpha_and_w
     for kind in ("switching", "intermediate"):
         assert f'<span class="pill mixed">mixed</span> <span class="quiet">{kind}</span>' in page
     assert "1 switching: active for some inputs and passive for others" in page
-    assert "but 1 of 4 types changes for an α within 20% of 0.1." in page
+    assert "but 1 of 4 types changes if α changes by up to 20%." in page
     assert 'title="another type for an α within 20 % of 0.1">0.098–0.5</td>' in page
     assert page.count('title="another type for an α within') == 1
     assert "vary little (std μ at most 0.02" in page

@@ -32,6 +32,7 @@ from polariscope.sizing.result import DataDimension, Size, path_table
 from polariscope.sizing.size import keep_size, write_size
 from polariscope.sizing.trial import Trial
 from polariscope.storage.documents import read_settings
+from tooltips import without_tooltips
 
 HOSTILE = "<script>alert('note')</script>"
 
@@ -183,7 +184,9 @@ def test_the_page_begins_with_the_state_and_shows_three_numbers(tmp_path: Path) 
     page = write_size_page(tmp_path).read_text(encoding="utf-8")
     text = re.sub(r"<[^>]+>", "", page)  # words of the glossary are marked up
     assert "Training has converged. A model uses 11 latents" in text
-    cards = re.findall(r'<span class="name">([^<]+)</span><span class="figure">([^<]+)</span>', page)
+    cards = re.findall(
+        r'<span class="name">([^<]+)</span><span class="figure">([^<]+)</span>', without_tooltips(page)
+    )
     assert ("latents", "11") in cards
     assert ("in use in the fit", "9") in cards
     assert ("intrinsic dimension of the data", "4") in cards

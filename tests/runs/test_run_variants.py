@@ -101,7 +101,7 @@ def test_scaled_rows_get_a_bernoulli_likelihood_and_standardised_ones_a_gaussian
     from polariscope.training.plan import plan
 
     assert "likelihood bernoulli (values lie in [0, 1])" in plan(ROWS, scale=True).chosen
-    assert "likelihood gaussian (values need not lie in [0, 1])" in plan(ROWS, standardise=True).chosen
+    assert "likelihood gaussian (values are not limited to [0, 1])" in plan(ROWS, standardise=True).chosen
     with pytest.raises(InputError, match="standardise and scale both"):
         plan(ROWS, standardise=True, scale=True)
 

@@ -257,8 +257,8 @@ def test_autoencoders_have_curves_without_what_is_sampled_and_the_answer_of_vaes
         ((0, 3), {}, r"n_latents must be integers from 1, .* got \(0, 3\)"),
         ((2, True), {}, "n_latents must be integers from 1"),
         ((2.5,), {}, "n_latents must be integers from 1"),
-        ((3, 2), {}, r"n_latents must ascend, each number once, got \(3, 2\)"),
-        ((2, 2), {}, "n_latents must ascend, each number once"),
+        ((3, 2), {}, r"n_latents must be in ascending order, without repetition, got \(3, 2\)"),
+        ((2, 2), {}, "n_latents must be in ascending order, without repetition"),
         ((2, 40), {"cap": 20}, "n_latents must be at most cap, got 40 and 20; raise the cap"),
         (
             (2, 4),

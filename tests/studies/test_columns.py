@@ -75,7 +75,7 @@ def test_metrics_are_those_that_look_at_factors() -> None:
     assert need_metric(table, "") == "mig.sampled"
     with pytest.raises(
         InputError,
-        match=r"a number in 'mig'; in the study file add mig to the metrics of \[each.score\], then run",
+        match=r"a value in column 'mig'; in the study file add mig to the metrics of \[each.score\], then run",
     ):
         need_metric(table, "mig")
 

@@ -83,7 +83,7 @@ def test_runs_with_fewer_latents_in_use_than_factors_do_not_compete() -> None:
     assert (found.best, found.best_run) == (0.5, "beta=4,seed=1")
     assert found.not_competing == ("beta=4,seed=2",)
     assert {one.n for one in found.selections} == {5}
-    with pytest.raises(InputError, match="no run with a number in 'mig' has as many latents in use"):
+    with pytest.raises(InputError, match="every run with a value in column 'mig' has fewer latents in use"):
         select_runs(by_beta(lambda beta, seed: {**collapsed(beta, seed), "in_use": 1}), "mig")
 
 
@@ -116,6 +116,6 @@ def test_a_dataset_without_a_run_to_choose_is_named() -> None:
     chosen = select_by_data(table, "mig")
     assert [part.data for part in chosen.parts] == [{"data": "original"}]
     assert list(chosen.not_ranked) == ["data=changed"]
-    assert "no run that is done has a number in 'mig'" in chosen.not_ranked["data=changed"]
+    assert "no finished run has a value in column 'mig'" in chosen.not_ranked["data=changed"]
     collapsed = by_data(lambda data, seed: {"mig": 0.1, "n_factors": 2, "in_use": 1 + (data == "original")})
-    assert "as many latents in use" in select_by_data(collapsed, "mig").not_ranked["data=changed"]
+    assert "fewer latents in use than factors" in select_by_data(collapsed, "mig").not_ranked["data=changed"]

@@ -15,13 +15,13 @@ from polariscope.training.plan import plan
 
 TABLE = np.random.default_rng(0).normal(size=(200, 5))
 COLOUR = np.random.default_rng(0).integers(256, size=(20, 32, 32, 3)).astype(np.uint8)
-LEARNED = "variance of the likelihood learned, one for all values, from 0.1, not below 0.0001"
+LEARNED = "decoder variance learned, one for all values (initially 0.1, at least 0.0001)"
 ROOT = float(np.sqrt(TABLE.var(axis=0).mean()))
 CENTRED = f"table centred and divided by {ROOT:.3g}, the root of its mean feature variance"
 PACE: dict[str, Any] = {"learning_rate": 1e-3, "batch_size": 64, "steps": 2000}
 PLANNED = "learning rate 0.001, batch size 64, 2,000 steps"
 MLP = "net mlp with hidden layers of 16 and 16 units"
-GAUSSIAN = "likelihood gaussian (values need not lie in [0, 1])"
+GAUSSIAN = "likelihood gaussian (values are not limited to [0, 1])"
 BERNOULLI = "likelihood bernoulli (values lie in [0, 1])"
 
 

@@ -123,5 +123,5 @@ def test_the_plan_of_a_study_prints_what_is_chosen(
     assert main(["study", "plan", "mine.toml"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "Chosen for all runs: table centred and divided by" in printed
-    assert "variance of the likelihood learned" in printed
+    assert "decoder variance learned" in printed
     assert "learning rate 0.001, batch size 64." in printed

@@ -1,4 +1,4 @@
-"""State of a training, computed from its log: converged, still learning, overfitting, …"""
+"""Training state, computed from the log: converged, still learning, overfitting, …"""
 
 from __future__ import annotations
 

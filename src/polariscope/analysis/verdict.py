@@ -8,7 +8,7 @@ from typing import Literal
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.note import name_latents
 from polariscope.core.records import AbstractRecord
-from polariscope.core.text import interval, plural
+from polariscope.core.text import capitalised, interval, plural
 
 MAX_NAMED = 5
 """Maximum number of undecided latents that are listed by number."""
@@ -58,7 +58,7 @@ class Verdict(AbstractRecord):
 
     @property
     def use(self) -> str:
-        """Sentence about the number of latents in use: "5 of 10 latents are in use (4–5)."."""
+        """Sentences about the number of latents in use: "5 of 10 latents are in use (4–5)."."""
         low, high = self.interval
         span = "" if low == high else f" ({interval(self.interval, 'd')})"
         verb = "is" if self.n_in_use == 1 or self.n_latents == 1 else "are"
@@ -72,8 +72,12 @@ class Verdict(AbstractRecord):
             means = "the mean" if len(self.silent_means) == 1 else "the means"
             carry = "carries" if len(self.silent_means) == 1 else "carry"
             clauses.append(f"{means} of {name_latents(self.silent_means)} {carry} almost no information")
-        text = "".join(f"; {clause}" for clause in clauses)
-        return f"{so_far}{self._count} {verb} in use{span}{text}."
+        return " ".join(
+            [
+                f"{so_far}{self._count} {verb} in use{span}.",
+                *(f"{capitalised(clause)}." for clause in clauses),
+            ]
+        )
 
     @property
     def _count(self) -> str:
@@ -139,7 +143,7 @@ def collapse_text(state: TrainingState) -> str:
 
     In a linear model a direction of the data with variance λ is used if λ > βγ, with β the weight of the rate and γ the
     variance of the decoder. The suspected cause is therefore, in this order, β > 1, a large γ, latents that were in use
-    and have been pruned, and a training that never left its plateau.
+    and have been pruned, and training that never left its plateau.
 
     :param state: the state of the training.
     """
@@ -180,7 +184,7 @@ def _cause(state: TrainingState) -> str:
 
 
 def state_text(state: TrainingState, *, advises: bool = True) -> str:
-    """Return the state of a training in a sentence or two.
+    """Return the state of the training in a sentence or two.
 
     :param state: the state.
     :param advises: (default True) if True, recommend further steps for a model that is still learning.

@@ -54,9 +54,10 @@ def size(
 ) -> None:
     """Estimate how many latents a dataset needs.
 
-    With --out models are saved, and the same command resumes an interrupted search. If two parts have an option of the
-    same name, add the part as a prefix: --data-seed. See also size-compare (several methods), size-curve (models with
-    different numbers of latents), size-table (published searches over seeds) and size-beta (the largest β).
+    With --out models are saved, and the same command resumes an interrupted search. If an option of the data and one of
+    the model have the same name, add the part as a prefix: --data-seed. See also size-compare (several methods),
+    size-curve (models with different numbers of latents), size-table (published searches over seeds) and size-beta (the
+    largest β).
     """
     from polariscope.sizing.size import size as find_size
 

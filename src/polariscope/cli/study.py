@@ -304,7 +304,7 @@ def clean(file: File, options: CleanOptions) -> None:
         if options.yes:
             shutil.rmtree(folder)
     count = plural(len(folders), "folder")
-    say(f"{count} deleted." if options.yes else f"{count} of an earlier design; use --yes to delete them.")
+    say(f"{count} deleted." if options.yes else f"{count} of an earlier design; --yes deletes them.")
 
 
 def open_study(file: str) -> Ledger:

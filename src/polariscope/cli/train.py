@@ -99,8 +99,8 @@ def train(
 ) -> None:
     """Train a model, or resume a run.
 
-    Run the same command again to resume an interrupted run. A finished run is continued if --steps is larger than
-    before. If two parts have an option of the same name, add the part as a prefix: --prior-scale, --data-seed.
+    Run the same command again to resume an interrupted run. To continue a finished run, use a larger --steps. If an
+    option of the data and one of the model have the same name, add the part as a prefix: --prior-scale, --data-seed.
     """
     from polariscope.cli.console import quoted, say, say_next
 

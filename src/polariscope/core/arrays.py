@@ -42,8 +42,8 @@ def refuse_masked(value: object, name: str) -> None:
             name,
             "be an ordinary array",
             got=(
-                f"a masked one with {count} of {sum(part.size for part in masked)} values masked, "
-                "which would be used as if they were not"
+                f"a masked array, of which {count} of {sum(part.size for part in masked)} values are masked; these "
+                "values would be used"
             ),
             remedy="drop these samples, e.g. with np.ma.compress_rows, or fill them in with filled()",
         )

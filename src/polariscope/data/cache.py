@@ -24,6 +24,7 @@ from numpy.typing import DTypeLike
 
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.parsing import read_json
 from polariscope.core.paths import resolved_path
 from polariscope.core.progress import Task, shown_progress
 from polariscope.core.text import file_size
@@ -168,7 +169,7 @@ def _check_room(path: Path, needed: int) -> None:
                 f"the cache folder {cache_folder()} needs {file_size(needed)} more, and its disk has "
                 f"{file_size(free)} free"
             ),
-            remedy=f"free some, or set the environment variable {VARIABLE} to a folder on another disk",
+            remedy=f"free some space, or set the environment variable {VARIABLE} to a folder on another disk",
         )
 
 

@@ -35,7 +35,7 @@ def apply_variants(
     scale: bool = False,
     missing: Missing = "refuse",
 ) -> AbstractDataset:
-    """Apply variants to a dataset, the first one innermost.
+    """Apply variants to a dataset, in the given order.
 
     :param data: a dataset, or an array of observations.
     :param variants: (default none) names, strings such as ``"subset:n=50000,seed=1"``, or mappings such as
@@ -161,7 +161,7 @@ def parse_variant(text: str) -> dict[str, Any]:
         # Names of factors can contain hyphens; names of options contain underscores.
         option = option if option in record or not _is_option(name, option) else option.replace("-", "_")
         if option in record:
-            raise InputError("variant", f"give {option!r} once", got=f"{text!r}")
+            raise InputError("variant", f"set {option!r} only once", got=f"{text!r}")
         record[option] = value.strip()
     return record
 

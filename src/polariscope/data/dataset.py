@@ -216,7 +216,9 @@ class AbstractDataset(abc.ABC):
         self.values([0])  # creates the arrays that are created at first use
         held = held_bytes(tuple(vars(self).values()))
         explanation = (
-            "Its arrays are held in memory." if held > 2**20 else "Observations are created on request."
+            "Its arrays are held in memory."
+            if held > 2**20
+            else "Observations are computed when they are needed."
         )
         disk = disk_bytes(getattr(self, "path", None))
         return Footprint(held + batch_bytes(self.n_features) + self.scratch_bytes, disk, explanation)

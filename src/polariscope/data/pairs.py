@@ -292,7 +292,7 @@ class Pairing:
             raise InputError(
                 problem=(
                     f"a {self.transition.kind} transition requires observations of {self.data.name} that agree in some "
-                    f"factors; for {share:.0%} of the draws there is none but the observation itself"
+                    f"factors; for {share:.0%} of the draws only the observation itself does"
                 ),
                 remedy="pass factors with fewer values, or more data",
             )

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def load_dataset(name: object, *, variants: VariantsLike = (), **options: OptionValue) -> AbstractDataset:
     """Create a dataset by name, or from a file or folder.
 
-    :param name: a member of ``polariscope.datasets``, "sprites"; the path of a file or folder, "table.csv"; or both,
-        "arrays:data.npz".
-    :param variants: (default none) members of ``polariscope.variants`` to apply, the first one innermost, in the form
-        that :func:`polariscope.apply_variants` accepts: ``["colour", {"name": "subset", "n": 50_000}]``.
-    :param options: options of the dataset by name; ``polariscope data list`` shows them.
+    :param name: name of a dataset ("sprites", a member of ``polariscope.datasets``), path of a file or folder
+        ("table.csv"), or both ("arrays:data.npz").
+    :param variants: (default none) members of ``polariscope.variants``, which are applied in this order:
+        ``["colour", {"name": "subset", "n": 50_000}]``; see :func:`polariscope.apply_variants`.
+    :param options: options of the dataset by name; ``polariscope list datasets NAME`` shows them.
 
     >>> load_dataset("sprites", image_size=32).shape
     (1, 32, 32)

@@ -95,8 +95,8 @@ class VAE(TransformerMixin, BaseEstimator):
         Number of latents, or the method that estimates it: "fondue" (:func:`polariscope.size`).
     objective, net, posterior, prior, likelihood:
         As in :func:`polariscope.train`, by name, as a mapping or as an object; those that require factors or labels are
-        not supported. net "auto" is a convolutional network for images whose sides are multiples of 16, otherwise two
-        hidden layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is chosen as described above, by
+        not supported. net "auto" is a convolutional network for images of at least 16 × 16 pixels, otherwise two hidden
+        layers of 16 to 128 units, one for every 16 samples. likelihood "auto" is chosen as described above, by
         :func:`polariscope.training.likelihood.choose_likelihood`; "bernoulli" for a table requires values in [0, 1],
         which are not changed.
     variables:

@@ -42,7 +42,7 @@ def as_text(comparison: Comparison) -> str:
     if has_matching(maps[0]):
         parts.append(matching_as_text(maps[0]))
     if notes := _notes(comparison, maps[0]):
-        parts.append("\n".join(["Read with care", *(f"- {note}" for note in notes)]))
+        parts.append("\n".join(["Notes", *(f"- {note}" for note in notes)]))
     return "\n\n".join(parts)
 
 
@@ -55,7 +55,7 @@ def as_html(comparison: Comparison) -> str:
     maps = comparison.maps()
     tables = "".join(heat_map_as_html(thinned(heat_map)) for heat_map in maps)
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in _notes(comparison, maps[0]))
-    return tables + (f"<p>Read with care</p><ul>{notes}</ul>" if notes else "")
+    return tables + (f"<p>Notes</p><ul>{notes}</ul>" if notes else "")
 
 
 def heat_map_as_html(heat_map: HeatMap) -> str:

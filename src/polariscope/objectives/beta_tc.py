@@ -44,8 +44,9 @@ class BetaTcObjective(AbstractObjective):
     beta: Annotated[float, Ge(0), Advice("1 is the VAE, larger values make latents more independent")] = 6.0
     """Weight β of the total correlation; 1 is the VAE, larger values make latents more independent."""
     estimator: Estimator = "batch"
-    """Estimator of q(z): the mixture of the batch, minibatch-weighted sampling (the same gradient, with a value that
-    differs by a constant), stratified sampling, its symmetric form, or the exact value for data in one batch."""
+    """Estimator of q(z): "batch" is the mixture of the batch, "weighted" is minibatch-weighted sampling (with the same
+    gradient), "stratified" is stratified sampling, "symmetric" its symmetric form, and "exact" the exact value if all
+    data are in one batch."""
 
     def check(self, data: AbstractDataset, blueprint: Blueprint, batch_size: int) -> None:
         refuse_single_samples(batch_size, "q(z) is estimated from the samples of a batch")

@@ -34,7 +34,8 @@ class FactorObjective(AbstractObjective):
     with :math:`d_0, d_1` the discriminator's logits for "z is a draw of q(z)" and "z̃ is a draw of Π_j q(z_j)". It is
     trained with the model on ½ CE(d(z), 0) + ½ CE(d(z̃), 1), where z̃ is the batch z with each latent permuted
     independently; at its optimum d_0 − d_1 = log q(z) − Σ_j log q(z_j). γ = 0 is the VAE; γ corresponds to the β − 1 of
-    the β-TCVAE. The loss of the model does not train the discriminator, nor that of the discriminator the model.
+    the β-TCVAE. The loss of the model does not train the discriminator, and that of the discriminator does not train
+    the model.
 
     Reference: Kim & Mnih, Disentangling by Factorising (kim2018); bonheme2023 Eq. 4.28,
     a maximised objective with the right sign (mushom2020's is wrong). γ = 10 was the best of 5 … 100 for two of three

@@ -32,7 +32,7 @@ class PclObjective(AbstractObjective):
         \qquad r(x, x') = \sum_j B_j(h_j(x), h_j(x'))
 
     with h the encoder, which maps each observation to a point, and B_j a function of the two values of one latent,
-    trained jointly; x̃' is the batch of partners in a random cyclic order, so none is with its own observation. The
+    trained jointly; x̃' is the batch of partners in a random cyclic order, so no observation keeps its own partner. The
     score depends on the two frames through one latent at a time, so each latent has to follow one source. The optimal
     score is log p(x, x')/(p(x) p(x')), and the optimal loss is log 2 minus the Jensen-Shannon divergence of the two
     kinds of pairs, which is log 2 for independent pairs. There is no decoder, no prior and no rate. The term
@@ -47,10 +47,10 @@ class PclObjective(AbstractObjective):
     score: Literal["laplace", "network"] = "laplace"
     """Form of B: −|a h + b h' + c| + (d h + e)², for Laplace steps; or a small network, for any dependence."""
     width: Annotated[int, Ge(1), Advice("32 is the default")] = 32
-    """Number of hidden units of each latent's network, if ``score`` is "network"."""
+    """Number of hidden units of each latent's network, if the score is "network"."""
     transition_kind: TransitionKind = "laplace"
-    """Difference between the factors of a pair: all by small steps, some at random, all but a random set, or all but
-    one."""
+    """Factors that differ within a pair: all, by small steps (laplace); some, at random (uniform); all but a random set
+    (share); or all but one (share-one)."""
     transition_rate: Annotated[float, Gt(0), Advice("larger values mean smaller steps")] = 1.0
     """Rate of the steps of a laplace transition, in factors; larger values mean smaller steps."""
 

@@ -50,8 +50,8 @@ class SlowObjective(AbstractObjective):
     rate: Annotated[float, Gt(0), Advice("6 is the published rate")] = 6.0
     """Rate λ of the Laplace density between frames; larger values make latents slower."""
     transition_kind: TransitionKind = "laplace"
-    """Difference between the factors of a pair: all by small steps, some at random, all but a random set, or all but
-    one."""
+    """Factors that differ within a pair: all, by small steps (laplace); some, at random (uniform); all but a random set
+    (share); or all but one (share-one)."""
     transition_rate: Annotated[float, Gt(0), Advice("larger values mean smaller steps")] = 1.0
     """Rate of the steps of a laplace transition, in factors; larger values mean smaller steps."""
 

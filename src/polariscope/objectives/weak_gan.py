@@ -67,9 +67,9 @@ class WeakGanObjective(AbstractObjective):
       the same step as the others, and for all three Adam with rate 0.001, β₁ = 0.5 and β₂ = 0.999. This Adam is the
       default optimiser. The authors train for 500,000 steps of 64 samples.
     * Ours: the nets (the authors' discriminator has twice the channels, their first decoder layer 128 units, and both
-      have leaky rectifiers); no spectral norm in the encoder; further latents are encoded too; all gradients are
+      have leaky rectifiers), and no spectral norm in the encoder. Further latents are encoded too. All gradients are
       computed from one batch before any step, whereas the authors update the decoder after the discriminator, with new
-      draws; both halves of the generated pairs share their batch norm; and ``sets``.
+      draws. Both halves of the generated pairs share their batch norm. ``sets`` is ours.
     """
 
     sharing: Literal["each", "sets"] = "each"

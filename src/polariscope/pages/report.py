@@ -154,7 +154,8 @@ def report(
     only the sections that do not require a model. The same arguments give the same page, byte for byte. The page is
     written atomically.
 
-    :param run: a run or its folder; a model, with ``data`` and ``out``; a Representation or an .npz file of codes.
+    :param run: a run or its folder, a Representation, an .npz file of codes, or a model (which requires ``data`` and
+        ``out``).
     :param data: required for a model, and for a run that was trained on arrays in memory: the same dataset or arrays.
     :param out: (default: in the run's folder, or next to the file of codes) path of the page.
     :param n_samples: (default: that of the newest diagnosis, otherwise 10,000) observations to diagnose; None for all.

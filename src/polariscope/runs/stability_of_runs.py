@@ -47,8 +47,8 @@ def stability(
         mean codes of the same samples from any library; a list, or a mapping from names to them. Models must have the
         same number of latents; arrays can differ, because their passive latents might have been dropped.
     :param data: (default: the data of the runs) dataset or array to encode with runs and models.
-    :param variance: (default None) posterior variances of each array; latents that carry less than 0.01 nats are then
-        omitted, as for runs.
+    :param variance: (default None) posterior variances of each array; latents that are not in use are then excluded, as
+        for runs. Without variances, every latent that varies is included.
     :param relation: (default "spearman") correlation: "spearman" or "pearson".
     :param threshold: (default √½) correlation above which a latent recurs.
     :param n_permutations: (default 100) number of permutations of the samples for the chance level.

@@ -75,7 +75,7 @@ def compare_sizes(
     have the name of the method as their stage.
 
     :param data: a dataset, or an array of observations.
-    :param methods: (default: one for each idea, without those that require factors if the data have none) names of
+    :param methods: (default: one of each kind, without those that require factors if the data have none) names of
         ``polariscope.sizing``.
     :param options: options of the methods and of the models as in :func:`polariscope.size`; each option is passed to
         the methods that use it.

@@ -204,7 +204,7 @@ def check_widths(n_latents: object, cap: int) -> None:
             WIDTHS, "be integers from 1, as in (3, 6, 8, 10), at least one", got=f"{n_latents!r}"
         )
     if any(after <= before for before, after in pairwise(numbers)):
-        raise InputError(WIDTHS, "ascend, each number once", got=f"{n_latents!r}")
+        raise InputError(WIDTHS, "be in ascending order, without repetition", got=f"{n_latents!r}")
     if numbers[-1] > cap:
         raise InputError(
             WIDTHS, ("be at most ", Argument("cap")), got=f"{numbers[-1]} and {cap}", remedy="raise the cap"

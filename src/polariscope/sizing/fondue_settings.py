@@ -94,7 +94,7 @@ class FondueSettings:
     activation_patience: int = constant(4, "sprites")
     """Multiple of the last activation's step after which latents that never fell count as passive."""
 
-    # Length of a training
+    # Length of training
     first_verdict: int = constant(900, "sprites: surplus latents learn something before they are pruned")
     """Steps before the first verdict on a model that is trained from scratch."""
     steps_growth: float = constant(1.25, "argument: a decision is at most a quarter late")
@@ -134,9 +134,9 @@ class FondueSettings:
     """Maximum number of features for the closed form: its time grows with their third power."""
     min_samples: int = constant(20, "argument: with fewer, a fold contains one observation")
     """Minimum number of observations for the closed form."""
-    min_gain_nats: float = constant(0.5, "as in the state of a training")
+    min_gain_nats: float = constant(0.5, "as in the training state")
     """Difference between held-out losses, in nats, above which one is clearly lower."""
-    min_gain_share: float = constant(0.05, "as in the state of a training")
+    min_gain_share: float = constant(0.05, "as in the training state")
     """The same, relative to the gain from all latents; both must be exceeded."""
 
 

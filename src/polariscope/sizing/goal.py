@@ -25,16 +25,16 @@ class Goal:
     cap: Annotated[int, Ge(1)] = 512
     """Maximum number of latents."""
     steps: Annotated[int, Ge(400)] | None = None
-    """Gradient steps of each model if a method trains all of them equally long (None: 2,000); for 'fondue' the maximum
-    per model (None: ten passes over the data, between 8,000 and 16,000). At least 400, to estimate trends."""
+    """Gradient steps of each model, at least 400. For 'fondue' this is the maximum (by default, ten passes over the
+    data, between 8,000 and 16,000 steps). Methods that train all models equally long use 2,000 by default."""
     minutes: Annotated[float, Gt(0)] | None = None
-    """Time limit; if it is reached, the interval is wider. With a folder, a later call with more time resumes the
-    search. None: no limit."""
+    """Time limit; there is none by default. If it is reached, the interval is wider. If the models are saved, a later
+    call with more time resumes the search."""
     epochs: Annotated[int, Ge(1)] | None = None
-    """Passes over the data of each model in the published searches; None: 1, 2, … until the answer is stable."""
+    """Passes over the data of each model in the published searches; by default, 1, 2, … until the answer is stable."""
     learning_rate: Annotated[float, Gt(0)] | None = None
-    """Step size of the optimiser; None: 1e-3, but 2e-4 for 'fondue' on images, 1e-2 for linear nets and 1e-4 for the
-    published searches."""
+    """Learning rate; by default, 1e-3, but 2e-4 for 'fondue' on images, 1e-2 for linear nets and 1e-4 for the published
+    searches."""
     images: bool = dataclasses.field(default=False, metadata={"is_option": False})
     """If True, the observations are images."""
     net_rate: float | None = dataclasses.field(default=None, metadata={"is_option": False})

@@ -59,7 +59,7 @@ def merge(results: Sequence[SeedResult], method: str, target: Target, goal: Goal
     traits = family.traits(method)
     meaning = "up to the nearest β that is decided" if target == "beta" else traits["interval"]
     meaning = results[0].basis.meaning_of_interval(meaning) if results else meaning
-    single = f"{meaning}, for this seed only; use several seeds to see the variation between them"
+    single = f"{meaning}. It holds for this seed only; use several seeds to see how much they differ"
     single = single if traits["trains"] else meaning
     notes = [
         f"Seed {each.trials[0].seed}: {note}" if len(results) > 1 and each.trials else note

@@ -36,8 +36,8 @@ BASES: dict[BasisCode, str] = {
     ),
 }
 INTERVALS: dict[BasisCode, str] = {
-    "early-stopped": "one latent more or fewer, and the number that the wide model predicts now",
-    "closed-form": "one latent more or fewer than the answers without one tenth of the observations",
+    "early-stopped": "one latent more or fewer, and the number that the wide model predicted after all its steps",
+    "closed-form": "one latent more or fewer than the answers with each tenth of the observations left out",
 }
 """Meaning of the interval of one seed, if the answer is not based on a search."""
 STATES: dict[BasisCode, str] = {
@@ -52,7 +52,7 @@ BELOW_CLOSED_FORM = (
     "Linear models with {closed_form} latents, in closed form, have a lower held-out loss, so up to {closed_form} "
     "latents can carry information that generalises; the interval includes them."
 )
-INCLUDES_CLOSED_FORM = "; its upper end includes the {closed_form} latents of linear models in closed form"
+INCLUDES_CLOSED_FORM = ". The upper end includes the {closed_form} latents of linear models in closed form"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -211,7 +211,7 @@ def is_expired(lease: Path) -> bool:
 def _is_paused(lease: Path) -> bool:
     """Return True if the owner of this lease has the folder's lock and its lease has expired.
 
-    If the owner released the folder or has ended, a process without a lease has the lock: a training outside a study.
+    If the owner released the folder or has ended, a process without a lease has the lock: it trains outside a study.
     """
     owner = _owner(lease)
     if owner is None or owner.released or not is_expired(lease):

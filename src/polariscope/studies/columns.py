@@ -102,7 +102,7 @@ def need(table: Table, *names: str) -> None:
     missing = [name for name in names if name not in measured]
     if missing:
         raise InputError(
-            problem=f"no run that is done has a number in {' or in '.join(map(repr, missing))}",
+            problem=f"no finished run has a value in column {' or '.join(map(repr, missing))}",
             remedy=remedy_for(*missing),
         )
 

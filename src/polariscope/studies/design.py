@@ -160,7 +160,7 @@ class StudyDesign:
                 {name: _measurement(scope, name, options) for name, options in options_by_name.items()},
             )
         if self.diverged not in get_args(Diverged):
-            raise unknown("way to deal with diverged runs", str(self.diverged), get_args(Diverged))
+            raise unknown("treatment of diverged runs", str(self.diverged), get_args(Diverged))
         if not isinstance(self.checkpoints, bool):
             raise InputError("checkpoints", "be true or false", got=f"{self.checkpoints!r}")
         if not isinstance(self.out, str | Path) or not str(self.out):
@@ -420,7 +420,7 @@ def _lists(name: str, value: object) -> dict[str, tuple[Any, ...]]:
         if isinstance(values, str | Mapping) or not isinstance(values, Sequence) or not values:
             raise InputError(f"{name}: {key}", "be a list of values, at least one", got=f"{values!r}")
         if name != "zipped" and len({repr(entry) for entry in values}) < len(values):
-            raise InputError(f"{name}: {key}", "have each value once", got=f"{values!r}")
+            raise InputError(f"{name}: {key}", "not repeat a value", got=f"{values!r}")
         lists[key] = tuple(values)
     return lists
 

@@ -176,7 +176,7 @@ def _group(ledger: Ledger, conditions: str) -> list[Path]:
     )
     rows = table.where(*(part.strip() for part in conditions.split(",") if part.strip())).rows if done else ()
     if not rows:
-        raise InputError(problem=f"no run that is done has {conditions or 'these settings'}")
+        raise InputError(problem=f"no finished run has {conditions or 'these settings'}")
     return [Path(str(row["folder"])) for row in rows]
 
 

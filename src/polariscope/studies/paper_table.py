@@ -158,7 +158,7 @@ def summary_table(
             raise InputError(problem=f"two groups of runs have the settings {aggregate.settings}")
     if not cells:
         raise InputError(
-            problem=f"no run that is done has a number in {', '.join(shown_columns)}",
+            problem=f"no finished run has a value in {', '.join(shown_columns)}",
             remedy="run the study first",
         )
     notes = (*table.notes, *table.left_out)

@@ -175,12 +175,14 @@ def _selections(table: Table, wished: tuple[str, int], data: dict[str, Any]) -> 
 
     metric, sign = wished
     if not table.numbers[metric].notna().any():
-        raise InputError(problem=f"no run that is done has a number in {metric!r}", remedy=remedy_for(metric))
+        raise InputError(
+            problem=f"no finished run has a value in column {metric!r}", remedy=remedy_for(metric)
+        )
     weak = table.competing(False).frame["run"].astype("str").tolist()
     table = table.competing()
     if not table.numbers[metric].notna().any():
         raise InputError(
-            problem=f"no run with a number in {metric!r} has as many latents in use as factors vary",
+            problem=f"every run with a value in column {metric!r} has fewer latents in use than factors that vary",
             remedy="train longer, or with a lower weight of the KL",
         )
     numbers = table.numbers.set_axis(table.frame["run"].astype("str"))

@@ -225,7 +225,7 @@ def size_table(
     announce: Callable[[tuple[str, ...]], None] | None = None,
     **options: OptionValue,
 ) -> SizeTable:
-    """Size with several methods, starts and strengths over seeds, and record the cost of each search.
+    """Size data with several methods, starts and strengths over seeds, and record the cost of each search.
 
     The published searches train models for 1, 2, … epochs until the answer no longer changes. The smallest such number
     is reported, with the models and the time of that search (bonheme2023 §8.4). ``epochs`` fixes it. Other methods run

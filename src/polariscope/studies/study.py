@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Study(StudyDesign):
-    """A design with the functions that run it and read its results.
+    """Many runs that are defined together: their data, objectives, settings, seeds and analyses.
 
-    The fields are those of :class:`~polariscope.studies.design.StudyDesign`. This class adds no field; every method
-    calls one function, so the modules of these functions depend only on the design.
+    The arguments are the fields of :class:`~polariscope.studies.design.StudyDesign`, which are also the keys of a study
+    file. The methods train the runs and read their results.
     """
 
     def plan(self) -> list[StudyRun]:

@@ -71,7 +71,7 @@ def narrow(recipe: AbstractObjective) -> AbstractObjective:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """An objective with the model, the companion and the feed of a training."""
+    """An objective with the model, the companion network and the feed of the data."""
 
     recipe: AbstractObjective
     model: Model

@@ -170,7 +170,7 @@ WRITERS: dict[Reason, Writer] = {
     ),
     "overdispersed": _counts,
     "counts": _counts,
-    "real": lambda _: ("values need not lie in [0, 1]", ()),
+    "real": lambda _: ("values are not limited to [0, 1]", ()),
     "few-values": lambda choice: _not_counts(
         f"whole numbers, but {choice.facts.n_values:,} values are too few to distinguish counts from a bounded scale"
     ),

@@ -22,7 +22,7 @@ def step_events(
     describe_line: Callable[[dict[str, Any]], str] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Listener:
-    """Return a listener that sends the progress of a training: steps, time left, and the last line of the log.
+    """Return a listener that sends the progress of training: steps, time left, and the last line of the log.
 
     :param progress: function of events.
     :param steps: total number of steps.

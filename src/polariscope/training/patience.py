@@ -1,4 +1,4 @@
-"""Early stopping: stop a training when the held-out loss no longer improves, and keep the best model."""
+"""Early stopping: stop training when the held-out loss no longer improves, and keep the best model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Patience:
 
     @classmethod
     def of(cls, settings: TrainSettings, objective: AbstractObjective) -> Patience:
-        """Return the monitor of a training before its first step.
+        """Return the monitor before the first step.
 
         :param settings: settings of the training.
         :param objective: the objective.

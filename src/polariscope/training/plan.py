@@ -252,7 +252,7 @@ def _recorded_net(recorded: Mapping[str, Any] | None, data: AbstractDataset) -> 
 
 
 def recorded_settings(out: str | Path | RunFolder | None) -> Mapping[str, Any] | None:
-    """Return the settings of the run that a training in this folder resumes; None for a new run.
+    """Return the settings of the run that is resumed in this folder; None for a new run.
 
     :param out: folder of the run; None if nothing is written.
     """

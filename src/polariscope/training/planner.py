@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Pace(AbstractRecord):
-    """Learning rate, batch size and length of a training."""
+    """Learning rate, batch size and number of steps."""
 
     learning_rate: float
     batch_size: int
@@ -109,7 +109,7 @@ def planned_training(
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """Options of a training that the planner chose."""
+    """Training options that the planner chose."""
 
     options: Mapping[str, float | int]
     """Options by name: those of a new run, or the recorded ones of a resumed run."""

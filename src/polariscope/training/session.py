@@ -1,4 +1,4 @@
-"""Trainings in a folder: loading of finished ones, threads, progress, and failures."""
+"""Training in a run folder: loading of finished runs, threads, progress, and failures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_finished(run: RunFolder, steps: int, read: Callable[[Path], Opened]) ->
 
 
 def threads_by_rule(work: Callable[[], int]) -> int:
-    """Return the number of threads for a training on this machine by the fixed rule.
+    """Return the number of threads for training on this machine, by the fixed rule.
 
     :param work: function that returns the multiply-adds in the forward pass of a step; not called on a single core.
     """
@@ -81,7 +81,7 @@ def threads_of(run: RunFolder, requested: int | None, by_rule: Callable[[], int]
 
 @contextmanager
 def recording_failure(run: RunFolder) -> Iterator[None]:
-    """Remove a training that fails before its first checkpoint, and record a later divergence.
+    """Remove a run that fails before its first checkpoint, and record a later divergence.
 
     If an extension fails before its first checkpoint, the run is as before.
 
@@ -110,7 +110,8 @@ def train_shown(
 
     :param task: the task.
     :param run: its folder; None if nothing is written.
-    :param progress: True for a live display, or a function: of events, or of a step and its line of the log.
+    :param progress: True for a live display, or a function that is called with events, or with every step and its line
+        of the log.
     :param listeners: (default none) further functions that are called after every step.
     :param describe_line: (default: that of a model) function that returns a line of the log as text.
     """

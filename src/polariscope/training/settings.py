@@ -1,4 +1,4 @@
-"""Settings of a training."""
+"""Settings of training."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class TrainSettings:
     patience: Annotated[int, Ge(0), Advice("0 never stops early, 5 is usual")] = option(
         0, since="0.3", absent=0
     )
-    """Number of validations (see validate_every) without a lower held-out loss after which training stops; 0 for never.
-    The model is then that of the lowest loss, and steps is the maximum. Counting begins when warm-up and schedules of
-    the objective have ended; with an adversary, reconstruction + rate is monitored."""
+    """Stop training after this number of validations without a lower held-out loss, and keep the model with the lowest
+    loss; 0 to train for all steps. Validations count when the warm-up and the schedules of the objective have ended.
+    With an adversary, the sum of reconstruction and rate is monitored."""
     train_fraction: Annotated[float, Gt(0), Le(1), Advice("0.9 is usual")] = 0.9
-    """Share of the data that is trained on; the rest is halved into validation and test. 1 trains on everything and
-    validates on some of the training samples. For a predefined split without validation, it is the share of its
-    training part."""
+    """Share of the data used for training; the rest is halved into validation and test. With 1, all data are used for
+    training, and some training samples for validation. If a predefined split has no validation part, this share of its
+    training part is used for training."""
     split: Literal["auto", "official", "random"] = option("auto", since="0.2", absent="auto")
     """Train, validation and test: the dataset's own split (official) or a random one; auto for its own if it exists."""
     split_column: str | None = option(None, since="0.2", absent=None)

@@ -1,4 +1,4 @@
-"""State of a training, converted to tensors and metadata and restored bit for bit."""
+"""State of training, converted to tensors and metadata and restored bit for bit."""
 
 from __future__ import annotations
 

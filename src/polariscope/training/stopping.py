@@ -1,4 +1,4 @@
-"""Requests to stop a training: it finishes its step, saves a checkpoint, and ends."""
+"""Requests to stop training: it finishes the current step, saves a checkpoint, and ends."""
 
 from __future__ import annotations
 

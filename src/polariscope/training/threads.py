@@ -1,4 +1,4 @@
-"""Number of threads of a training: a fixed rule of the work in a step and the number of cores."""
+"""Number of threads for training, by a fixed rule from the work per step and the number of cores."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def train(
     :param objective: (default "vae") the objective, a member of ``polariscope.objectives``.
     :param net: (default "auto") encoder and decoder, a member of ``polariscope.nets``.
     :param n_latents: (default 10) number of latent variables.
-    :param variants: (default none) variants of the data, the first one innermost: ``["colour", {"name": "subset",
-        "n": 50_000}]``; members of ``polariscope.variants``. They are recorded with the run.
+    :param variants: (default none) variants of the data, which are applied in this order: ``["colour", {"name":
+        "subset", "n": 50_000}]``; members of ``polariscope.variants``. They are recorded with the run.
     :param standardise: (default False) if True, rescale every feature of a table to mean 0 and standard deviation 1,
         from the statistics of all of ``data``. Later data are rescaled with the same numbers.
     :param scale: (default False) if True, rescale every feature of a table to [0, 1].
@@ -93,12 +93,12 @@ def train(
         ``scale`` or a variant changes the units, or the likelihood is for counts or for values in [0, 1].
     :param missing: (default "refuse") treatment of missing values if ``data`` is an array: "drop" leaves out rows with
         a missing value, "median" fills in the median of the column over all rows, including held-out ones.
-    :param out: (default None: nothing is written) run folder; a :class:`RunFolder` includes its own guard.
+    :param out: (default None: nothing is written) run folder.
     :param device: (default "auto") "cpu", "cuda" or "mps"; "auto" uses a GPU if there is one.
     :param threads: (default: chosen from the work per step and the number of cores; a resumed run keeps its number)
         number of threads.
-    :param progress: (default False) True for a live display, or a function: of a ProgressEvent, or of every step and
-        its line of the log.
+    :param progress: (default False) True for a live display, or a function that is called with a ProgressEvent, or with
+        every step and its line of the log.
     :param tensorboard: (default False) if True, also write TensorBoard events into the run folder.
     :param options: ``posterior``, ``prior``, ``likelihood``, ``initialisation``, and the options of all parts and of
         the training by name.
@@ -201,7 +201,7 @@ def begin_narrow(
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:
-    """Return the number of threads for a training on this machine by the fixed rule.
+    """Return the number of threads for training on this machine, by the fixed rule.
 
     :param job: the planned run.
     :param model: its model.

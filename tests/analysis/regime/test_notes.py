@@ -75,7 +75,7 @@ def test_an_unsure_type_is_named_with_its_shares():
     codes["variance"][:, 1] = np.tile([0.05, 0.15], 1000)
     regime = diagnose(**codes)
     assert "The type of latent 1 is uncertain: it is active in" in " ".join(regime.notes)
-    assert "Unsure about latent 1" in str(regime)
+    assert "The type of latent 1 is uncertain; see the confidence." in str(regime)
 
 
 def test_a_type_that_hangs_on_alpha_is_named():
@@ -106,8 +106,8 @@ def test_a_passive_latent_with_a_displaced_mean_is_named():
     for name in ("mean", "sampled"):
         codes[name][:, 3] += 1
     assert (
-        "Latent 3 is passive by its variance, but its mean differs from the prior's (mean (μ − μ†)²/Σ† ≥ 0.1)."
-        in said(codes)
+        "Latent 3 is passive by its variance, but its mean differs from the prior's: the mean squared difference is at "
+        "least 0.1 of the prior's variance." in said(codes)
     )
 
 

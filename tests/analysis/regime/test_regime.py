@@ -78,7 +78,7 @@ def test_it_prints_the_verdict_first_and_aligned_tables_by_kl():
     # ½ log 50 = 1.956 nats stands under its heading.
     end = header.index(" KL ") + 3
     assert rows[0][:end].endswith("1.956")
-    assert "Read with care\n- " in text
+    assert "Notes\n- " in text
 
 
 def test_the_share_of_the_kl_in_active_latents_is_printed():
@@ -128,12 +128,18 @@ def test_confidence_over_resamples_comes_with_the_dependence_on_alpha():
     found = diagnose(mean=mean, variance=variance)
     assert found.fragile == [1, 2]
     assert [latent.confidence for latent in found.latents] == [1.0] * 4
-    sentence = "Every type holds in at least 90% of 200 resamples, but 2 of 4 types change for an α within 20% of 0.1."
+    sentence = (
+        "Every type is the same in at least 90% of 200 bootstrap resamples, but 2 of 4 types change if α changes by "
+        "up to 20%."
+    )
     assert sentence in str(found)
     assert "0.09–0.5" in str(found)
     assert "0–0.11" in str(found)
     steady = diagnose(mean=mean[:, :1], variance=variance[:, :1])
-    assert "Every type holds in at least 90% of 200 resamples, and for an α within 20% of 0.1." in str(steady)
+    assert (
+        "Every type is the same in at least 90% of 200 bootstrap resamples, and if α changes by up to 20%."
+        in str(steady)
+    )
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.2, 0.45])
@@ -217,22 +223,22 @@ def test_numbers_have_three_decimals_and_large_ones_three_digits():
 def test_stability_is_told_in_one_sentence_for_each_case():
     steady, shaky = {"confidence": 0.9, "alpha_range": (0.0, 0.5)}, {"confidence": 0.89}
     fragile = {"alpha_range": (0.09, 0.5)}
-    near = "an α within 20% of 0.1"
+    near = "if α changes by up to 20%"
     found = changed(two_latents(), steady, steady)
-    sure = "Every type holds in at least 90% of 200 resamples"
-    assert stability(found) == f"{sure}, and for {near}."
-    assert stability(changed(found, fragile, {})) == f"{sure}, but 1 of 2 types changes for {near}."
-    assert stability(changed(found, fragile, fragile)) == f"{sure}, but 2 of 2 types change for {near}."
-    unsure = "Unsure about latent 0: see the confidence."
-    assert stability(changed(found, shaky, {})) == f"{unsure} None of 2 types changes for {near}."
-    assert stability(changed(found, shaky, fragile)) == f"{unsure} 1 of 2 types changes for {near}."
-    assert stability(changed(found, shaky | fragile, fragile)) == f"{unsure} 2 of 2 types change for {near}."
+    sure = "Every type is the same in at least 90% of 200 bootstrap resamples"
+    assert stability(found) == f"{sure}, and {near}."
+    assert stability(changed(found, fragile, {})) == f"{sure}, but 1 of 2 types changes {near}."
+    assert stability(changed(found, fragile, fragile)) == f"{sure}, but 2 of 2 types change {near}."
+    unsure = "The type of latent 0 is uncertain; see the confidence."
+    assert stability(changed(found, shaky, {})) == f"{unsure} None of 2 types changes {near}."
+    assert stability(changed(found, shaky, fragile)) == f"{unsure} 1 of 2 types changes {near}."
+    assert stability(changed(found, shaky | fragile, fragile)) == f"{unsure} 2 of 2 types change {near}."
     mean = np.random.default_rng(0).normal(size=(100, 1))
     alone = changed(diagnose(mean=mean, variance=np.full((100, 1), 0.01)), steady)
     assert stability(changed(alone, shaky | fragile)) == unsure
-    single = "The type holds in at least 90% of 200 resamples"
-    assert stability(changed(alone, fragile)) == f"{single}, but not for {near}."
-    assert stability(alone) == f"{sure}, and for {near}."
+    single = "The type is the same in at least 90% of 200 bootstrap resamples"
+    assert stability(changed(alone, fragile)) == f"{single}, but not {near}."
+    assert stability(alone) == f"{sure}, and {near}."
 
 
 def test_what_passive_means_hold_is_told_from_the_widest_and_from_shares_of_a_half_on():

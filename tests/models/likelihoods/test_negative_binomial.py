@@ -118,9 +118,9 @@ def test_values_and_gradients_are_finite_in_single_precision() -> None:
 @pytest.mark.parametrize(
     ("learned", "shapes", "words"),
     [
-        ("no", [], "dispersion of the likelihood 2, fixed"),
-        ("shared", [()], "dispersion of the likelihood learned, one for all values, from 2"),
-        ("per-feature", [(3,)], "dispersion of the likelihood learned, one for each feature, from 2"),
+        ("no", [], "dispersion fixed at 2"),
+        ("shared", [()], "dispersion learned, one for all values (initially 2)"),
+        ("per-feature", [(3,)], "dispersion learned, one for each feature (initially 2)"),
     ],
 )
 def test_the_dispersion_is_fixed_shared_or_one_for_each_feature(

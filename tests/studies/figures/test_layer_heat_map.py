@@ -56,7 +56,7 @@ def test_two_groups_are_averaged_over_all_pairs_of_their_runs(tmp_path: Path) ->
     assert {row["pairs"] for row in itself.rows} == {2}  # each with the other, none with itself
     with pytest.raises(InputError, match="one and other must have no run in common"):
         layers_table(ledger, "", "beta=4", measures=("cka",))
-    with pytest.raises(InputError, match="no run that is done has beta=9"):
+    with pytest.raises(InputError, match="no finished run has beta=9"):
         layers_table(ledger, "beta=9", measures=("cka",))
 
 

@@ -49,5 +49,5 @@ def test_downstream_accuracy_is_by_number_of_labels() -> None:
 
 
 def test_one_metric_is_too_few_to_compare() -> None:
-    with pytest.raises(InputError, match="the table contains 1 metric, too few to compare"):
+    with pytest.raises(InputError, match="the table contains one metric, so nothing can be compared"):
         RankCorrelations().numbers(by_beta(lambda beta, seed: {"mig": 1.0}))

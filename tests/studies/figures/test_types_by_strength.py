@@ -70,7 +70,7 @@ def test_two_numbers_that_vary_need_a_choice() -> None:
 def test_a_table_without_types_or_without_runs_is_refused() -> None:
     with pytest.raises(
         InputError,
-        match=r"in 'active' or in 'mixed' or in 'passive'; in the study file add \[each.diagnose\]",
+        match=r"in column 'active' or 'mixed' or 'passive'; in the study file add \[each.diagnose\]",
     ):
         TypesByStrength().numbers(by_beta(lambda beta, seed: {"loss": 1.0}))
     waiting = Table(tuple({**row, "state": "waiting"} for row in table().rows), ("beta", "seed"))

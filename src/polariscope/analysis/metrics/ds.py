@@ -67,8 +67,8 @@ def ds(
     ``variant="printed", kinds="numbers"``.
 
     :param variant: (default "corrected") normalisation of the accuracy of categorical factors.
-    :param kinds: (default "circle") prediction of ordinal and cyclic factors: "circle", as numbers, cyclic ones on the
-        circle; "numbers", all of them as numbers, as in the source; or "classes", all as classes.
+    :param kinds: (default "circle") prediction of ordinal and cyclic factors: as numbers and as angles ("circle"), both
+        as numbers, as in the source ("numbers"), or both as classes ("classes").
 
     >>> factors = np.array([[a, b] for a in range(2) for b in range(2)] * 20)
     >>> ds(factors.astype(float), factors).value

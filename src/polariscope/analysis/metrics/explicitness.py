@@ -40,8 +40,9 @@ def explicitness(
 
     Classes are weighted by 1/frequency. Codes are standardised (the paper does not standardise), so the penalty, C = 1,
     does not depend on their scale. A class that is missing from a part of the split is left out. The interval covers
-    the draw of the test samples for fixed classifiers. It is Wilson's, with the variance of the delta method and the
-    number of answers of :func:`worth`, so it has a positive width even if every pair is ranked correctly.
+    the draw of the test samples for fixed classifiers. It is Wilson's interval, with the variance of the delta method
+    and an effective number of observations (:func:`worth`), so it has a positive width even if every pair is ranked
+    correctly.
 
     Reference: Ridgeway & Mozer, Learning Deep Disentangled Embeddings with the F-Statistic Loss (ridgeway2018).
 

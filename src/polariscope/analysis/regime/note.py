@@ -149,7 +149,7 @@ def _displaced(which: list[int], alpha: float) -> str:
     differ = "differs" if len(which) == 1 else "differ"
     return (
         f"{capitalised(name_latents(which))} {are} passive by {their} variance, but {their} {means} {differ} from the "
-        f"prior's (mean (μ − μ†)²/Σ† ≥ {alpha:g})."
+        f"prior's: the mean squared difference is at least {alpha:g} of the prior's variance."
     )
 
 

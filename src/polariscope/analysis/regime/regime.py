@@ -113,7 +113,7 @@ class Structure(AbstractRecord):
     latents."""
     correlation: Matrix
     mutual_information: Matrix
-    """In nats, with the entropies on the diagonal."""
+    """Mutual information of each pair of latents in nats, with the entropies on the diagonal."""
     partners: tuple[Partner, ...]
     """Strongest partner of each latent."""
     chance_mutual_information: float | None = None

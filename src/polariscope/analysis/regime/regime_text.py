@@ -47,7 +47,7 @@ def latents(regime: Regime) -> TextTable:
         *("mean μ", "std μ", "mean σ²", "var σ²", "known", "unknown"),
     ]
     rows = [row(regime.latents[index]) for index in regime.order]
-    title = f"Latents by KL in nats (95 % interval), {regime.n_samples} samples"
+    title = f"Latents by KL in nats (95 % interval), {regime.n_samples:,} samples"
     return TextTable(*header, rows=rows, numbers=header[2:], title=title)
 
 
@@ -69,7 +69,7 @@ def structures(regime: Regime) -> TextTable:
         *("representation", *numbers),
         rows=[row("mean", regime.mean), row("sampled", regime.sampled), noise_free],
         numbers=numbers,
-        title="Dependence between latents (nats); averaged MI minus its chance level, that of shuffled latents",
+        title="Dependence between latents (nats). Averaged MI is shown minus its chance level (shuffled latents)",
     )
 
 
@@ -88,7 +88,7 @@ def truncation(regime: Regime) -> TextTable:
             ]
         rows.append([row.selection, str(len(row.latents)), *cells])
     header = ["types", "latents", "TC mean", "TC sampled", "TC noise-free", "MI mean", "MI sampled"]
-    title = "Truncation: dependence within each combination of types; MI minus its chance level"
+    title = "Dependence within each combination of types (nats): total correlation (TC), and MI minus its chance level"
     return TextTable(*header, rows=rows, numbers=header[1:], title=title)
 
 
@@ -122,7 +122,7 @@ def criteria(regime: Regime) -> TextTable:
         for name, in_use, agreement in zip(table.names, table.in_use, table.agreement[0], strict=True)
     ]
     header = ["criterion", "latents 0, 1, …", "not passive", "agreement"]
-    title = "Rules from the literature: not passive (+) or passive (·), and their agreement with the first"
+    title = "Rules from the literature: + is not passive, · is passive; agreement with the first rule"
     return TextTable(*header, rows=rows, numbers=header[2:], title=title)
 
 
@@ -132,7 +132,7 @@ def sensitivity(regime: Regime) -> TextTable:
         [f"{alpha:g}", *(str(types.count(name)) for name in regime.counts)]
         for alpha, types in zip(regime.sensitivity.alphas, regime.sensitivity.types, strict=True)
     ]
-    title = "Sensitivity: latents of each type at other α"
+    title = "Number of latents of each type for other values of α"
     return TextTable("α", *regime.counts, rows=rows, numbers=tuple(regime.counts), title=title)
 
 
@@ -163,8 +163,8 @@ def remarks(regime: Regime) -> list[str]:
     return [
         delta,
         f"Σ E[σ²] {number(regime.trace)}.",
-        f"Passive: {regime.passive_in_words}. Known: σ² < {regime.alpha:g} of the prior's variance; "
-        f"unknown: σ² > {1 - regime.alpha:g} of it.",
+        f"Passive: {regime.passive_in_words}. The columns known and unknown are the shares of the samples with σ² "
+        f"below {regime.alpha:g} and above {1 - regime.alpha:g} of the prior's variance.",
         *([about_passive_means(regime)] if regime.counts["passive"] else []),
         *([f"Likelihood {regime.fit.in_words}."] if regime.fit.in_words else []),
     ]
@@ -185,7 +185,7 @@ def evidence(regime: Regime) -> str:
     parts = [str(table) for table in tables(regime)[1:]]
     parts.append("\n".join(remarks(regime)))
     if regime.notes:
-        parts.append("\n".join(["Read with care", *(f"- {note}" for note in regime.notes)]))
+        parts.append("\n".join(["Notes", *(f"- {note}" for note in regime.notes)]))
     return "\n\n".join(parts)
 
 
@@ -203,5 +203,5 @@ def as_html(regime: Regime) -> str:
     parts += [f"<p>{html.escape(remark)}</p>" for remark in remarks(regime)]
     if regime.notes:
         items = "".join(f"<li>{html.escape(note)}</li>" for note in regime.notes)
-        parts.append(f"<p>Read with care</p><ul>{items}</ul>")
+        parts.append(f"<p>Notes</p><ul>{items}</ul>")
     return "".join(parts)

@@ -23,18 +23,20 @@ def stability(regime: Regime) -> str:
     Resamples at one α do not show the effect of another α, so both are always reported.
     """
     unsure = [latent.index for latent in regime.latents if latent.confidence < CONFIDENT]
-    near = f"an α within {NEARBY:.0%} of {regime.alpha:g}"
+    near = f"if α changes by up to {NEARBY:.0%}"
     count, of = len(regime.fragile), f"{regime.n_latents} types"
     if unsure:
-        first = f"Unsure about {name_latents(unsure)}: see the confidence."
-        last = f"{count or 'None'} of {of} change{'s' if count < 2 else ''} for {near}."
+        types, are = ("The types", "are") if len(unsure) > 1 else ("The type", "is")
+        first = f"{types} of {name_latents(unsure)} {are} uncertain; see the confidence."
+        last = f"{count or 'None'} of {of} change{'s' if count < 2 else ''} {near}."
         return f"{first} {last}" if regime.n_latents > 1 else first
-    first = f"Every type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples"
+    same = f"is the same in at least {CONFIDENT:.0%} of {regime.n_bootstrap} bootstrap resamples"
+    first = f"Every type {same}"
     if not count:
-        return f"{first}, and for {near}."
+        return f"{first}, and {near}."
     if regime.n_latents == 1:
-        return f"The type holds in at least {CONFIDENT:.0%} of {regime.n_bootstrap} resamples, but not for {near}."
-    return f"{first}, but {count} of {of} change{'s' if count == 1 else ''} for {near}."
+        return f"The type {same}, but not {near}."
+    return f"{first}, but {count} of {of} change{'s' if count == 1 else ''} {near}."
 
 
 REDUNDANT = 0.5

@@ -84,10 +84,9 @@ def from_arrays(
     matrix are made dense. Do not change them afterwards.
 
     Bytes 0 … 255 are divided by 255. If the whole array contains only 0 and 1, like the images of dSprites, 1 is white;
-    ``white`` overrides this, and the attribute of that name shows which was used. Flat values count as lying in [0, 1]
-    only if ``unit_interval`` is True, not because they happen to. The columns of a frame name the features, and its
-    index the rows. Columns of text raise an error that names them, and so do missing values unless ``missing`` is
-    passed.
+    ``white`` overrides this, and the attribute of that name shows which was used. Flat values are treated as values in
+    [0, 1] only if ``unit_interval`` is True. The columns of a frame name the features, and its index the rows. Columns
+    of text raise an error that names them, and so do missing values unless ``missing`` is passed.
 
     ``factors`` is ``(sample, factor)`` or ``(sample,)``. Columns of integers are categorical and others continuous,
     unless ``factor_kinds`` is passed. Text is numbered in alphabetical order, and the names of its classes are kept in

@@ -43,7 +43,7 @@ class TableDataset(AbstractRowsDataset):
     labels: tuple[str, ...] = ()
     """Columns that are factors or classes; they can contain text."""
     factor_kinds: tuple[FactorKind, ...] = ()
-    """categorical, ordinal, cyclic or continuous for each label; empty to use the values, as above."""
+    """Kind of each label: categorical, ordinal, cyclic or continuous; by default, inferred from its values."""
     row_names: str | None = None
     """Column that identifies each row; None for row numbers."""
     aside: tuple[str, ...] = ()
@@ -51,8 +51,8 @@ class TableDataset(AbstractRowsDataset):
     delimiter: str | None = None
     """Separator of values; None for a tab in .tsv files, otherwise a comma."""
     header: bool | None = None
-    """If True, the first line contains the names of the columns. None: it does if it contains no number, and does not
-    if it contains only numbers; a line with both raises an error, since it could be names or a sample."""
+    """If True, the first line contains the names of the columns; if False, it is a sample. By default, it contains
+    names if it has no number, and it is a sample if it has only numbers; a line with both raises an error."""
     unit_interval: bool = False
     """If True, values lie in [0, 1] and a Bernoulli likelihood is allowed."""
     max_unpacked: Annotated[float, Gt(0)] | None = None

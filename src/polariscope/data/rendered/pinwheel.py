@@ -44,13 +44,13 @@ class PinwheelDataset(AbstractDataset):
     n_arms: Annotated[int, Ge(1)] = 4
     """Number C of arms."""
     radial_std: Annotated[float, Ge(0), Advice("it is a standard deviation")] = 0.1
-    """First standard deviation, called radial in the publication; see ``spread`` for its effect."""
+    """First standard deviation, called radial in the publication; the option spread defines its effect."""
     tangential_std: Annotated[float, Ge(0), Advice("it is a standard deviation")] = 0.3
-    """Second standard deviation, called tangential in the publication; see ``spread``."""
+    """Second standard deviation, called tangential in the publication; the option spread defines its effect."""
     rate: Annotated[float, Advice("0 leaves the arms straight")] = 0.25
     """Bend of the arms, in radians per exp(radius)."""
     spread: Literal["published", "as-named"] = "published"
-    """Deviation of the radius: ``tangential_std``, as in the published code, or ``radial_std``, as named."""
+    """Standard deviation of the radius: the second one, as in the published code, or the first one, as named."""
     seed: int = 0
     """Seed of the points."""
 

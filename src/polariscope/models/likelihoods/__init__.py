@@ -114,7 +114,7 @@ class AbstractLikelihood(abc.ABC):
     ) -> dict[str, Any]:
         """Complete the options with those that the data determine, as plain numbers.
 
-        This is called when a training is planned, for objectives with a rate. The result is recorded, so a model can be
+        This is called when training is planned, for objectives with a rate. The result is recorded, so a model can be
         loaded without the data.
 
         :param data: the training data.

@@ -148,7 +148,7 @@ class GaussianLikelihood(AbstractLikelihood):
     is learned as one number for all values. It converges to the mean squared error (Rybkin et al., Simple and Effective
     VAE Training with Calibrated Decoders, rybkin2021), like the noise of probabilistic PCA (lucas2019). It starts at a
     tenth of the mean variance of the features, so the initial noise does not hide the signal. Its floor is 1e-4 of the
-    mean variance: an error of 1 % of a feature's standard deviation counts as none.
+    mean variance: an error below 1 % of a feature's standard deviation is ignored.
     """
 
     variance: Annotated[float, Gt(0)] = 1.0
@@ -156,8 +156,8 @@ class GaussianLikelihood(AbstractLikelihood):
     learned: Literal["no", "shared", "per-value"] = "no"
     """Kind of training of γ: not trained, one number for all values, or a decoder output for each value."""
     floor: Annotated[float, Gt(0)] | None = option(None, since="0.2", absent=None)
-    """Lower bound of γ if one number is learned; log γ then moves ten times as fast as a weight. None: γ moves like any
-    weight and has no floor, as in earlier versions."""
+    """Lower bound of γ, if one number is learned; log γ then has ten times the learning rate of the weights. None: γ
+    has no lower bound and the learning rate of the weights."""
 
     def __post_init__(self) -> None:
         if self.floor is not None and self.learned != "shared":
@@ -183,10 +183,10 @@ class GaussianLikelihood(AbstractLikelihood):
     @property
     def scale_in_words(self) -> str:
         if self.learned == "no":
-            return f"variance of the likelihood {self.variance:g}, fixed"
+            return f"decoder variance fixed at {self.variance:g}"
         shared = "one for all values" if self.learned == "shared" else "one for each value"
-        floor = "" if self.floor is None else f", not below {self.floor:g}"
-        return f"variance of the likelihood learned, {shared}, from {self.variance:g}{floor}"
+        floor = "" if self.floor is None else f", at least {self.floor:g}"
+        return f"decoder variance learned, {shared} (initially {self.variance:g}{floor})"
 
     @classmethod
     def options_for(cls, data: AbstractDataset, options: Mapping[str, Any]) -> dict[str, Any]:

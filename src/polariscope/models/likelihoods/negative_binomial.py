@@ -120,7 +120,7 @@ class NegativeBinomialHead(CountHead):
 @likelihood("negative-binomial")
 @dataclasses.dataclass(frozen=True)
 class NegativeBinomialLikelihood(AbstractCountLikelihood):
-    r"""Overdispersed counts: Poisson counts whose rate varies, too, by a gamma distribution.
+    r"""Overdispersed counts: Poisson counts whose rate itself follows a gamma distribution.
 
     .. math:: x_p \sim \mathrm{NB}(\mu_p = \ell \rho_p, \theta_p), \quad \rho = \mathrm{softmax}(f(z)), \quad
         \log p(x|z, \ell) = \sum_p \log \frac{\Gamma(x_p + \theta_p)}{\Gamma(\theta_p)\, x_p!}
@@ -145,9 +145,9 @@ class NegativeBinomialLikelihood(AbstractCountLikelihood):
     @property
     def scale_in_words(self) -> str:
         if self.learned == "no":
-            return f"dispersion of the likelihood {self.dispersion:g}, fixed"
+            return f"dispersion fixed at {self.dispersion:g}"
         shared = "one for all values" if self.learned == "shared" else "one for each feature"
-        return f"dispersion of the likelihood learned, {shared}, from {self.dispersion:g}"
+        return f"dispersion learned, {shared} (initially {self.dispersion:g})"
 
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:

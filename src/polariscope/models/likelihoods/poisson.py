@@ -63,7 +63,7 @@ class PoissonLikelihood(AbstractCountLikelihood):
     with the size ℓ of the sample. By default it is the sample's total, ℓ = Σₚ xₚ, so the latents describe proportions
     and not totals; the density is then that of x given its total. An empty sample has ℓ = 1. The decoder's mean and
     draws have the usual size, the median total of the data; reconstructions have the size of their observation. The
-    encoder's input is log(1 + x). Real counts mostly vary more: see negative-binomial.
+    encoder's input is log(1 + x). Real counts usually vary more; see negative-binomial.
 
     Reference: Lopez et al., Deep generative modeling for single-cell transcriptomics (lopez2018), for sizes,
     softmax and log(1 + x).

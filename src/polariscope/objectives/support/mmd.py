@@ -30,9 +30,10 @@ class AbstractMmdObjective(AbstractObjective):
     """Objective that matches q(z) to the prior by the maximum mean discrepancy between a batch and prior draws."""
 
     kernel: Kernel = "imq"
-    """Kernel: inverse multiquadratic of the squared distance, of each latent alone, or of the distance; or Gaussian."""
+    """Kernel: inverse multiquadratic of the squared distance (imq), of each latent alone (imq-per-latent) or of the
+    distance (imq-unsquared), or Gaussian (rbf)."""
     kernel_width: Annotated[float, Gt(0), Advice("omit it to use the prior's")] | None = None
-    """Width σ of the kernel; none: the prior's (1 unless it is normal), or for rbf the median distance."""
+    """Width σ of the kernel; by default that of the prior (1 if it is not normal), and the median distance for rbf."""
     kernel_scales: tuple[Annotated[float, Gt(0)], ...] = SCALES
     """Multiples of the base width C whose inverse multiquadratics are added; unused by rbf."""
     estimator: Estimator = "unbiased"

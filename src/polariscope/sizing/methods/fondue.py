@@ -69,9 +69,9 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
 
     For tables with a learned variance of the decoder the answer is the number that generalises. Linear models in closed
     form, cross-validated (:func:`~polariscope.analysis.linear_evidence.cross_validate`), are a check: if they have a
-    clearly lower held-out loss than the wide model, and their residual is noise, their number is the
-    answer. Otherwise, if the wide model overfits, the answer is what it predicted at its lowest held-out loss. In both
-    cases one model of this size is trained. :class:`~polariscope.sizing.result.Basis` names the evidence.
+    clearly lower held-out loss than the wide model, and their residual is noise, their number is the answer. Otherwise,
+    if the wide model overfits, the answer is its prediction at its lowest held-out loss. In both cases one model of
+    this size is trained. :class:`~polariscope.sizing.result.Basis` names the evidence.
 
     The answer holds for its learning rate: larger steps prune more latents. At 1e-3 the conv net loses latents of
     sprites that it keeps at the published 1e-4; 2e-4 keeps the same latents as 1e-4 in half the steps, so images are

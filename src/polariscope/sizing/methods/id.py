@@ -55,9 +55,9 @@ def intrinsic(
 ) -> SeedResult:
     """Estimate the intrinsic dimension of the data, rounded; no model is trained.
 
-    The estimate ignores what a network can learn. A manifold of dimension d can require more than d latents to be
-    flattened (a circle requires 2), and noise has a dimension too. Published values differ from FONDUE's by factors
-    (bonheme2023: 4 compared with 19 on SymSol).
+    The estimate does not depend on the network. A manifold of dimension d can require more than d latents to be
+    flattened (a circle requires 2), and noise has a dimension too. Published values differ much from FONDUE's answers
+    (bonheme2023: 4 and 19 on SymSol).
 
     :param candidates: source of the observations
     :param goal: the goal of the search, which is not used

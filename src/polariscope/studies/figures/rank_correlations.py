@@ -69,7 +69,7 @@ class RankCorrelations(AbstractFigure):
         need(table, *columns)
         if len(metrics) < (2 if self.against == "metrics" else 1):
             raise InputError(
-                problem=f"the table contains {'1 metric' if metrics else 'no metric'}, too few to compare",
+                problem=f"the table contains {'one metric' if metrics else 'no metric'}, so nothing can be compared",
                 remedy="in the study file add more to the metrics of [each.score], then run it again",
             )
         numbers = table.finished.numbers

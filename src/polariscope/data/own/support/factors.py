@@ -162,7 +162,7 @@ def _check_exact(columns: Sequence[np.ndarray], names: Sequence[str]) -> None:
         if large:
             raise InputError(
                 f"factor {names[index] if names else f'factor-{index + 1}'!r}",
-                "be at most 2^53, because other factors are measurements",
+                "be at most 2^53, because factors are stored as floats if one of them is continuous",
                 got=column.max(),
                 remedy="number its values",
             )

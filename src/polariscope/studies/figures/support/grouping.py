@@ -182,7 +182,7 @@ def check_some(rows: Sequence[Row]) -> None:
     """
     if not rows:
         raise InputError(
-            problem="no run that is done has all the numbers that this figure requires",
+            problem="no finished run has all the values that this figure requires",
             remedy="see the output of 'polariscope study table'",
         )
 
