@@ -18,6 +18,7 @@ HOSTILE = {
     "cut": ('{"a": [1, 2', "it is not JSON"),
     "empty": ("", "it is not JSON"),
     "not a number": ("[NaN]", "NaN is not a JSON value"),
+    "too large": ("[1e400, 1.5]", "1e400 is too large"),
     "infinity": ("[-Infinity]", "-Infinity is not a JSON value"),
     "digits": ("[" + "9" * 5000 + "]", "4300"),
     "deep": ("[" * 5000 + "]" * 5000, "nested more than 100 deep"),

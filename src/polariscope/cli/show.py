@@ -31,6 +31,10 @@ def show(run: Folder) -> None:
         return
     opened = Run(run)
     say(repr(opened))
+    try:
+        opened.folder.read_log()
+    except PolariscopeError as error:
+        say(f"Damaged: {error}")
     steps = ", ".join(f"{step:,}" for step in opened.steps)
     noun = "step" if len(opened.steps) == 1 else "steps"
     say(f"{'models':<11}{f'at {noun} {steps}' if steps else 'none yet'}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import struct
+import tokenize
 import zipfile
 from collections.abc import Collection
 from pathlib import Path
@@ -62,7 +63,7 @@ def read_array_header(stream: Reader, path: Path, name: str) -> ArrayHeader:
             ): np.lib.format.read_array_header_2_0,  # 3.0 differs from 2.0 only in that names of fields are UTF-8
         }[version]
         shape, fortran_order, dtype = read(cast(BinaryIO, counted))
-    except (ValueError, KeyError, SyntaxError, TypeError, UnicodeDecodeError):
+    except (ValueError, KeyError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError):
         raise not_arrays(path, f"{name!r} does not have the header of an array") from None
     if dtype.hasobject:
         raise not_arrays(path, f"{name!r} contains Python objects")

@@ -7,6 +7,7 @@ digits, NaN, nesting that exhausts the stack, and halves of surrogate pairs, whi
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from collections.abc import Callable
@@ -21,6 +22,7 @@ MAX_DEPTH = 100
 """Maximum nesting of lists and mappings."""
 MAX_JSON, MAX_TOML = 10**9, 10**7
 """Maximum size of a file in bytes."""
+_LARGE_EXPONENT = re.compile(r"[eE]\+?[0-9]{3}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -70,7 +72,20 @@ def parse_json(text: str, where: str) -> Any:
     :param text: the text.
     :param where: name of its file, for the message.
     """
-    return _parsed(lambda text: json.loads(text, parse_constant=_refuse_constant), text, where, "JSON")
+    return _parsed(_load_json, text, where, "JSON")
+
+
+def _load_json(text: str) -> Any:
+    # Reading each number by a function of our own is slow, and only exponents of three digits can exceed the range.
+    parse_float = _finite if _LARGE_EXPONENT.search(text) else None
+    return json.loads(text, parse_constant=_refuse_constant, parse_float=parse_float)
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"{number} is too large")
+    return value
 
 
 def _refuse_constant(word: str) -> None:

@@ -91,10 +91,14 @@ class Artefacts:
         self.folder = folder
         self.guard = guard
         self._index: dict[Path, tuple[tuple[int, ...], Artefact | str]] = {}
+        self._reported: set[Path] = set()
 
     def __iter__(self) -> Iterator[Artefact]:
-        """Iterate over all readable artefacts in the order of creation; for others see :meth:`damaged`."""
-        artefacts, _ = self._scan()
+        """Iterate over all readable artefacts in the order of creation, with one warning for each damaged file."""
+        artefacts, damaged = self._scan()
+        for path in sorted(damaged.keys() - self._reported):
+            self._reported.add(path)
+            logger.warning("%s It is left out.", damaged[path])
         return iter(sorted(artefacts, key=lambda artefact: artefact.number))
 
     def damaged(self) -> dict[Path, str]:

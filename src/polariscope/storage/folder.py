@@ -457,11 +457,17 @@ class RunFolder:
     def seconds(self) -> dict[str, float]:
         """Return the time of each part of the work, summed over all processes; empty if it was not recorded.
 
-        Times are not part of any hash, so an unreadable file counts as empty.
+        Times are not part of any hash, so an unreadable file counts as empty, with a warning.
         """
         try:
-            return read_document(self.path / TIMING, "timing").content
-        except (OSError, PolariscopeError):
+            content = read_document(self.path / TIMING, "timing").content
+            if isinstance(content, dict) and all(type(each) in (int, float) for each in content.values()):
+                return content
+            raise DamagedError(f"{self.path / TIMING} is damaged: it does not contain times.")
+        except FileNotFoundError:
+            return {}
+        except (OSError, PolariscopeError) as error:
+            logger.warning("%s Its times are left out.", error)
             return {}
 
     def keep_seconds(self, seconds: Mapping[str, float]) -> None:

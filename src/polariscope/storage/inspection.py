@@ -83,7 +83,7 @@ def _run(run: RunFolder) -> Iterator[Finding]:
     seen |= {layout.REPORT, layout.TENSORBOARD, layout.SIMILARITY, layout.SIMILARITY_PICTURE}
     yield _verify(run.path / layout.SETTINGS, lambda _: run.settings, REPEAT)
     log = run.path / layout.LOG
-    if log.exists() or run.model_file.exists():
+    if log.exists() or run.model_file.exists() or run.checkpoints.steps:
         yield _verify(log, lambda _: run.read_log(), REPEAT)
     if run.model_file.exists():
         is_manipulation = False
@@ -98,6 +98,9 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         yield _verify(
             run.model_file, read_own, RESUME.replace("train", "manipulate") if is_manipulation else RESUME
         )
+    if (run.path / layout.TIMING).exists():
+        read_timing = functools.partial(documents.read_document, kind="timing")
+        yield _verify(run.path / layout.TIMING, read_timing, "delete it: only times are lost")
     if (run.path / layout.FAILURE).exists():
         seen.add(layout.FAILURE)
         yield _verify(run.path / layout.FAILURE, lambda _: run.failure(), "delete it")

@@ -147,7 +147,8 @@ class SeedFolder:
 
     def models(self) -> list[RunFolder]:
         """Return the runs that were begun, sorted by name."""
-        return [RunFolder(file.parent) for file in sorted(self.path.glob(f"n-*/{layout.SETTINGS}"))]
+        files_of_settings = sorted(self.path.glob(f"*/{layout.SETTINGS}"))
+        return [RunFolder(file.parent) for file in files_of_settings if not file.parent.name.startswith(".")]
 
     def repair(self) -> None:
         """Set aside the models with damaged files, so they are trained again; those in training are left alone."""

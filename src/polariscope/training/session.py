@@ -33,11 +33,19 @@ def open_finished(run: RunFolder, steps: int, read: Callable[[Path], Opened]) ->
         if not run.model_file.exists():
             return None
         run.check_belongs(run.model_file)  # also raises an error if the file is damaged
-        return read(run.model_file) if run.is_finished_for(steps) else None
+        finished = read(run.model_file) if run.is_finished_for(steps) else None
     except PolariscopeError as error:
         logger.warning("%s It is recreated from the last checkpoint.", error)
         run.set_model_aside()
         return None
+    if finished is not None:
+        try:
+            run.read_log()
+        except PolariscopeError as error:
+            logger.warning(
+                "%s The model is intact; to restore the log, repeat the run in another folder.", error
+            )
+    return finished
 
 
 def threads_by_rule(work: Callable[[], int]) -> int:

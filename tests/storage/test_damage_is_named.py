@@ -1,0 +1,110 @@
+"""Damage that used to change an answer without a word is named."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polariscope as ps
+from polariscope.core.errors import InputError
+from polariscope.storage.folder import RunFolder
+from polariscope.storage.inspection import inspect_folder
+
+ROWS = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
+SMALL = {"net": "linear", "n_latents": 2, "steps": 20, "checkpoint_every": 10, "log_every": 5}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    ps.train(ROWS, out=tmp_path / "run", **SMALL)
+    return tmp_path / "run"
+
+
+def damaged(folder: Path) -> list[str]:
+    return [finding.path.name for finding in inspect_folder(folder) if finding.state == "damaged"]
+
+
+def change_a_digit(file: Path) -> None:
+    text = file.read_text()
+    place = next(index for index, mark in enumerate(text) if index > len(text) // 2 and mark.isdigit())
+    file.write_text(text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :])
+
+
+def test_a_missing_log_of_an_unfinished_run_is_damage(run: Path) -> None:
+    (run / "model.safetensors").unlink()
+    assert damaged(run) == []
+    (run / "log.jsonl").unlink()
+    assert damaged(run) == ["log.jsonl"]
+
+
+def test_training_again_names_a_damaged_log(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    change_a_digit(run / "log.jsonl")
+    with caplog.at_level(logging.WARNING, "polariscope"):
+        ps.train(ROWS, out=run, **SMALL)
+    assert "log.jsonl is damaged" in caplog.text
+
+
+def test_a_damaged_result_is_left_out_with_a_warning(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    opened = ps.open_run(run, data=ROWS)
+    opened.regime(n_samples=50)
+    names = {artefact.path.name for artefact in opened.artefacts()}
+    regime = next(name for name in names if name.startswith("regime"))
+    change_a_digit(run / regime)
+    with caplog.at_level(logging.WARNING, "polariscope"):
+        again = ps.open_run(run, data=ROWS)
+        assert {artefact.path.name for artefact in again.artefacts()} == names - {regime}
+        assert list(again.artefacts())  # the second look is silent
+    assert caplog.text.count("It is left out.") == 1
+    assert regime in caplog.text
+
+
+@pytest.mark.parametrize("content", ["cut", '{"train": "long"}'])
+def test_damaged_times_are_left_out_with_a_warning(
+    run: Path, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = RunFolder(run)
+    folder.keep_seconds({"train": 3.0})
+    assert folder.seconds() == {"train": 3.0}
+    (run / "timing.json").write_text(content)
+    with caplog.at_level(logging.WARNING, "polariscope"):
+        assert folder.seconds() == {}
+    assert "timing.json" in caplog.text
+    assert damaged(run) == ["timing.json"]
+
+
+def test_every_model_of_a_search_is_verified(tmp_path: Path) -> None:
+    size = {"net": "linear", "steps": 400, "cap": 4, "learning_rate": 0.05}
+    ps.size(ROWS, out=tmp_path, **size)
+    models = sorted(file.parent.name for file in tmp_path.glob("seed-0/*/settings.json"))
+    assert any(not name.startswith("n-") for name in models)  # models that begin with latents of a wider one
+    for name in models:
+        file = tmp_path / "seed-0" / name / "settings.json"
+        before = file.read_text()
+        file.write_text(before[:100])
+        assert file.name in damaged(tmp_path)
+        file.write_text(before)
+
+
+def test_an_array_with_a_header_that_does_not_end_is_refused(tmp_path: Path) -> None:
+    header = b"{'descr': '<f8', 'fortran_order': ((((((("
+    length = len(header).to_bytes(2, "little")
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + length + header)
+    with pytest.raises(InputError, match="does not have the header of an array"):
+        ps.load_dataset(str(tmp_path / "x.npy"))
+
+
+@pytest.mark.parametrize("name", ["data", "model", "training", "training_identity"])
+def test_settings_without_an_entry_are_damaged_even_with_a_new_hash(run: Path, name: str) -> None:
+    from polariscope.core import files
+    from polariscope.storage.documents import HASH, DamagedError, read_settings, settings_hash
+
+    record = json.loads((run / "settings.json").read_text())
+    del record[HASH], record[name]
+    record["hash"] = settings_hash(record)
+    (run / "settings.json").write_text(json.dumps({**record, HASH: files.digest(record)}))
+    with pytest.raises(DamagedError, match=f"it has no {name}"):
+        read_settings(run)
