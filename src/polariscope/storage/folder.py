@@ -411,8 +411,8 @@ class RunFolder:
         """
         stopped = {} if n_steps in (None, step) else {STOPPED: n_steps}
         stopped |= {} if stopped_at is None else {STOPPED_AT: stopped_at}
-        about = {"log": self.log.flush().to_dict(), "run": self.log.start.chain, **stopped}
-        model.save(self.model_file, step=step, guard=self.guard, **about)
+        log, run = self.log.flush().to_dict(), self.log.start.chain
+        model.save(self.model_file, step=step, guard=self.guard, log=log, run=run, **stopped)
 
     def _check(self) -> None:
         if self.guard is not None:

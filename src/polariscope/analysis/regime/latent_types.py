@@ -99,8 +99,8 @@ def moments(posterior: RelativePosterior) -> Moments:
     # The same function as for resamples, so a variance that equals α gets one type and not two by rounding.
     n_samples = len(posterior.mean)
     once = moments_of_resamples(posterior)(np.full((1, n_samples), 1 / n_samples))
-    values = (getattr(once, field.name) for field in dataclasses.fields(Moments))
-    return Moments(*(None if value is None else value[0] for value in values))
+    displacement, noise = (None if value is None else value[0] for value in (once.displacement, once.noise))
+    return Moments(once.mean[0], once.variance[0], displacement, noise)
 
 
 def moments_of_resamples(
