@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.analysis.draws import not_drawn
 from polariscope.analysis.regime.note import MISFIT, name_latents
+from polariscope.analysis.regime.posterior import not_drawn
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractStoredRecord

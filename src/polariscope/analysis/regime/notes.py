@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from polariscope.analysis.draws import not_drawn
 from polariscope.analysis.regime.criteria import mean_variance
 from polariscope.analysis.regime.latent_types import CONFIDENT, is_fragile
 from polariscope.analysis.regime.note import Note
-from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian
+from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, not_drawn
 from polariscope.analysis.regime.regime import Latent
 from polariscope.analysis.representation import Representation
 from polariscope.numerics.dependence import total_correlation_of

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from polariscope.analysis.decomposition import decompose
-from polariscope.analysis.draws import N_ERRORS, not_drawn
 from polariscope.analysis.regime.diagnose import diagnose
+from polariscope.analysis.regime.posterior import MAX_DRAW_ERRORS, not_drawn
 from polariscope.analysis.representation import Representation
 
 
@@ -28,7 +28,7 @@ def test_diagnose_and_decompose_agree_on_both_sides_of_the_tolerance(factor: flo
     n_samples = 1000
     for sign in (-1, 1):
         # For a spread above 1 the standard error grows with it: 1 + 6 √(2/n) s² = s², for Gaussian noise.
-        error = N_ERRORS * np.sqrt(2 / n_samples)
+        error = MAX_DRAW_ERRORS * np.sqrt(2 / n_samples)
         limit = 1 - error if sign < 0 else 1 / (1 - error)
         rep = codes(np.sqrt(1 + (limit - 1) * factor), n_samples)
         expected = [1] if factor > 1 else []
