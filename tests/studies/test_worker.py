@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -375,3 +376,14 @@ def test_a_training_that_stopped_early_is_done_and_measured_once(tmp_path: Path)
     assert 11 not in ledger.steps_of(opened)
     # A study that asks for another number of steps does not take it for its own.
     assert not is_trained(dataclasses.replace(run, steps=24))
+
+
+def test_a_run_that_swallows_its_time_limit_once_has_failed_too(tmp_path: Path) -> None:
+    study = tiny(tmp_path, budget={"timeout_per_run": 0.5}, grid={"beta": [1.0]})
+
+    def swallow(run: object, step: int) -> None:
+        with contextlib.suppress(Exception) if step == 1 else contextlib.nullcontext():
+            time.sleep(1)
+
+    (entry,) = drain(study, listen=swallow).entries()
+    assert entry.kind == "timeout"

@@ -211,7 +211,8 @@ class Worker:
             raise over[0]
 
         before = signal.signal(signal.SIGALRM, late)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        # The signal is repeated, because code that ignores errors, such as a finaliser, can swallow the first one.
+        signal.setitimer(signal.ITIMER_REAL, seconds, max(seconds, 1.0))
         try:
             yield
         except Exception as error:
