@@ -91,7 +91,7 @@ def test_preview_of_flat_data_is_a_table_of_the_first_rows(call):
         ("data info missing.npz", "there is no file .*missing.npz"),
         ("data info arrays:missing.npz", "missing.npz"),
         ("data preview sprites --out a.jpg", "--out must end in .png, got a.jpg"),
-        ("data preview sprites --out .", "--out must end in .png"),
+        ("data preview sprites --out .", "--out must be a file, got the folder"),
         ("data preview gaussian --out a.png", "--out is for images"),
         ("data preview sprites --image-size 512 --samples 400", "draw fewer"),
     ],

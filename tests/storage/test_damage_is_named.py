@@ -108,3 +108,12 @@ def test_settings_without_an_entry_are_damaged_even_with_a_new_hash(run: Path, n
     (run / "settings.json").write_text(json.dumps({**record, HASH: files.digest(record)}))
     with pytest.raises(DamagedError, match=f"it has no {name}"):
         read_settings(run)
+
+
+def test_a_table_names_a_damaged_model(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (run / "model.safetensors").write_bytes((run / "model.safetensors").read_bytes()[:100])
+    with caplog.at_level(logging.WARNING, "polariscope"):
+        opened = ps.open_run(run, data=ROWS)
+        assert opened.folder.finished_steps is None
+        assert not opened.is_finished
+    assert caplog.text.count("The run counts as unfinished.") == 1

@@ -33,6 +33,8 @@ from polariscope.core.paths import user_path
 EXPLICIT = "polariscope.given"
 """Key of the context's metadata for the names of the fields that were set on the command line."""
 HELP_ALL = "--help-all"
+OUTPUT_FILE = "FILE"
+"""Placeholder of flags for files that a command writes."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -41,7 +43,7 @@ class Flag:
     """Spelling and help of a field on the command line, if they differ from its name; part of the annotation."""
 
     metavar: str = ""
-    """Placeholder of the value in the help, for example FILE."""
+    """Placeholder of the value in the help. FILE is a file that the command writes; it never replaces an input."""
     name: str = ""
     """The flag, if it differs from the name of the field, for example --set."""
     default: str | None = None
@@ -230,6 +232,7 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
         context.meta[EXPLICIT] = frozenset(name for values in values_by_part.values() for name in values)
         built = {part: record.build(values_by_part[part]) for part, record in records.items()}
         arguments = {**{name: _expanded(value) for name, value in values.items()}, **built}
+        _check_outputs(fields, built, values)
         if "context" in signature:
             arguments["context"] = context
         function(**arguments)
@@ -255,6 +258,27 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = function.__doc__
     return run
+
+
+def _check_outputs(
+    fields: Mapping[tuple[str, str], Option], records: Mapping[str, Any], positional: Mapping[str, Any]
+) -> None:
+    """Refuse to write to a file that the command reads, or that belongs to a run, a search or a study."""
+    paths = {key: getattr(records[key[0]], key[1], None) for key in fields}
+    outputs = {
+        key: path for key, path in paths.items() if path and flag_of(fields[key]).metavar == OUTPUT_FILE
+    }
+    if not outputs:
+        return
+    from polariscope.storage.outputs import check_output
+
+    inputs = [path for key, path in paths.items() if isinstance(path, Path) and key not in outputs]
+    for value in positional.values():
+        for each in value if isinstance(value, list | tuple) else [value]:
+            # Data are NAME, PATH or NAME:PATH; a name is not the path of a file that exists.
+            inputs += [Path(part) for part in {str(each), str(each).partition(":")[2]} if part]
+    for (_, name), path in outputs.items():
+        check_output(path, name, inputs)
 
 
 def _expanded(value: Any) -> Any:

@@ -62,10 +62,7 @@ def course(
     from polariscope.core import files
     from polariscope.core.progress import PercentLine
     from polariscope.runs.run import Run
-    from polariscope.storage.outputs import check_output
 
-    if options.csv is not None:
-        check_output(options.csv, "csv")
     for folder in (run, *([] if options.against is None else [options.against])):
         if not folder.exists():
             raise InputError(

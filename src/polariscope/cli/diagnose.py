@@ -58,10 +58,7 @@ def diagnose(
     from polariscope.cli.console import say
     from polariscope.cli.diagnosis_output import print_regime
     from polariscope.core import files
-    from polariscope.storage.outputs import check_output
 
-    if options.json is not None:
-        check_output(options.json, "json", targets)
     runs = [open_target(target, explicit_options(context)) for target in targets]
     records: dict[str, Any] = {}
     for target, run in zip(targets, runs, strict=True):

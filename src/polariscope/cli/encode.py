@@ -46,14 +46,12 @@ def encode(
     from polariscope.analysis.regime.diagnose import diagnose
     from polariscope.cli.console import say
     from polariscope.core import files
-    from polariscope.storage.outputs import check_output
 
     if len(targets) > 1:
         raise InputError(
             problem=(Argument("csv"), f" is one file, got {len(targets)} runs"),
             remedy="pass one run",
         )
-    check_output(options.csv, "csv", targets)
     run = open_target(targets[0], explicit_options(context))
     if run is None:
         codes = load_codes(targets[0], observations.seed)

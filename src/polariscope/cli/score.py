@@ -69,10 +69,7 @@ def score(
     from polariscope.cli.console import say
     from polariscope.cli.families import open_family
     from polariscope.core import files
-    from polariscope.storage.outputs import check_output
 
-    if options.json is not None:
-        check_output(options.json, "json", targets)
     settings = settings_of("score", open_family("metrics"), members, metrics_in(options.metrics))
     runs = [open_target(target, explicit_options(context)) for target in targets]
     records: dict[str, Any] = {}

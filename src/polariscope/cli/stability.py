@@ -45,10 +45,7 @@ def stability(
     from polariscope.cli.console import say
     from polariscope.core import files
     from polariscope.runs.stability_of_runs import stability as match_latents
-    from polariscope.storage.outputs import check_output
 
-    if options.csv is not None:
-        check_output(options.csv, "csv", targets)
     models = [open_target(target, explicit_options(context)) or target for target in targets]
     result = match_latents(models, relation=options.relation, **observations.options())
     print_stability(result, options.relation)

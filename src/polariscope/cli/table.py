@@ -105,11 +105,8 @@ def table(
     --all shows all of them. Piped output has the same columns as the terminal, but lines are not wrapped.
     """
     from polariscope.cli.console import say
-    from polariscope.storage.outputs import check_output
     from polariscope.studies.table_rows import runs_table
 
-    if options.csv is not None:
-        check_output(options.csv, "csv")
     if options.compare is not None and options.over_seeds:
         raise InputError(
             problem=(Argument("compare"), " and ", Argument("over_seeds"), " cannot be combined"),

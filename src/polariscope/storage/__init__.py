@@ -13,6 +13,7 @@ RUN, MANIPULATION = "run", "manipulation"
 """Kinds of training folders, as in their settings; folders without a kind are runs."""
 
 SETTINGS = "settings.json"
+STUDY = "study.json"
 LOG = "log.jsonl"
 MODEL = "model.safetensors"
 CHECKPOINTS = "checkpoints"
@@ -73,6 +74,11 @@ def is_search(folder: str | Path) -> bool:
     """Return True if this folder contains a sizing search, finished or not."""
     folder = user_path(folder)
     return any((folder / name).is_file() for name in (SIZE, SIZES)) or any(folder.glob(f"seed-*/{RECIPE}"))
+
+
+def is_study(folder: str | Path) -> bool:
+    """Return True if this folder is that of a study."""
+    return (user_path(folder) / STUDY).is_file()
 
 
 def model_file(folder: str | Path) -> Path:

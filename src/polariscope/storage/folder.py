@@ -71,6 +71,8 @@ class RunFolder:
         self.model_file = self.path / MODEL
         self.tensorboard = self.path / TENSORBOARD
         self._made = False
+        self._reported = False
+        """If True, a damaged model was reported."""
         self._before: dict[str, Any] | None = None
         """Settings before :meth:`begin` changed those of a run that has checkpoints."""
 
@@ -177,10 +179,13 @@ class RunFolder:
 
     @property
     def finished_steps(self) -> int | None:
-        """Number of steps of the finished model; None if there is no readable model."""
+        """Number of steps of the finished model; None if there is none, or with one warning if it cannot be read."""
         try:
             return self.model_header().get("step")
-        except PolariscopeError:
+        except PolariscopeError as error:
+            if not self._reported:
+                self._reported = True
+                logger.warning("%s The run counts as unfinished.", error)
             return None
 
     @property

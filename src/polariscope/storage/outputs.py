@@ -7,14 +7,16 @@ from pathlib import Path
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.storage import CHECKPOINTS, is_run, is_search
+from polariscope.storage import CHECKPOINTS, is_run, is_search, is_study
 
 OWN_ENDINGS = (".json", ".jsonl", ".safetensors")
-"""Endings of the files that a run or a search reads."""
+"""Endings of the files that a run, a search or a study reads."""
 
 
 def check_output(path: Path, argument: str, inputs: Iterable[str | Path] = ()) -> Path:
-    """Return the path to write to; refuse inputs of the command and files that belong to a run or a search.
+    """Return the path to write to; refuse inputs of the command and files that belong to a run, a search or a study.
+
+    An existing file in a folder that the command reads is an input too, unless the folder is that of a run or a search.
 
     :param path: path of the file; it need not exist.
     :param argument: name of the argument, for the message.
@@ -22,7 +24,10 @@ def check_output(path: Path, argument: str, inputs: Iterable[str | Path] = ()) -
     """
     target = files.check_target(path, argument)
     resolved = target.resolve()
-    if any(resolved == Path(each).resolve() for each in inputs):
+    sources = [Path(each).resolve() for each in inputs]
+    data_folders = [each for each in sources if each.is_dir() and not (is_run(each) or is_search(each))]
+    is_in_data = target.exists() and any(resolved.is_relative_to(folder) for folder in data_folders)
+    if resolved in sources or is_in_data:
         raise InputError(
             argument, "not be a file that the command reads", got=str(path), remedy="use another name"
         )
@@ -30,10 +35,11 @@ def check_output(path: Path, argument: str, inputs: Iterable[str | Path] = ()) -
         resolved.parent,
         *([resolved.parents[2]] if resolved.parent.parent.name == CHECKPOINTS else []),
     ]
-    if resolved.suffix in OWN_ENDINGS and any(is_run(folder) or is_search(folder) for folder in folders):
+    owners = (is_run, is_search, is_study)
+    if resolved.suffix in OWN_ENDINGS and any(owns(folder) for owns in owners for folder in folders):
         raise InputError(
             argument,
-            "not be a file of a run or a search",
+            "not be a file of a run, a search or a study",
             got=str(path),
             remedy="write it to another folder",
         )

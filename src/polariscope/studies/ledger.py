@@ -21,7 +21,7 @@ from polariscope.core.records import to_plain
 from polariscope.core.types import Recordable
 from polariscope.runs.results import NotCachedError
 from polariscope.runs.run import Run
-from polariscope.storage import LINKS, documents
+from polariscope.storage import LINKS, STUDY, documents
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.lease import is_taken
 from polariscope.studies.analyses import AbstractOnce, AbstractOver
@@ -29,7 +29,7 @@ from polariscope.studies.analyses.encode import EncodeAnalysis
 from polariscope.studies.design import StudyDesign
 from polariscope.studies.planned_runs import StudyRun, is_named_by_its_settings, once_settings, plan_runs
 
-DESIGN = "study.json"
+DESIGN = STUDY
 ONCE = "once"
 OVER = "over"
 RESULT = "result.json"
