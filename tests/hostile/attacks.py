@@ -287,7 +287,7 @@ class Arena:
 
     def __init__(self, root: Path) -> None:
         self.clean, self.here, self.imports = root / "clean", root / "here", root / "imports"
-        self._usual: dict[tuple[Call, bool], tuple[Outcome, Result, str]] = {}
+        self._usual: dict[Call, tuple[Outcome, Result, str]] = {}
 
     def build(self, commands: Sequence[str] = victims.MAKE) -> None:
         """Make the undamaged folders, in the place where they are attacked.
@@ -326,15 +326,14 @@ class Arena:
         )
         return calls.run_forked(function, self.here, **options)
 
-    def usual(self, call: Call, whole: bool = False) -> tuple[Outcome, Result, str]:
+    def usual(self, call: Call) -> tuple[Outcome, Result, str]:
         """Return the outcome, result and text of a call without damage; it must be the same twice."""
-        if (call, whole) not in self._usual:
+        if call not in self._usual:
             seen = []
             for _ in range(2):
                 calls.copy(self.clean, self.here, call.needs)
-                outcome = self.run(call, whole, **({} if whole else {"imports": self.imports}))
-                if not whole:
-                    calls.learn_imports(self.imports)
+                outcome = self.run(call, imports=self.imports)
+                calls.learn_imports(self.imports)
                 result = Result.of(call, outcome, calls.digests(self.here))
                 seen.append((outcome, result, calls.texts_of(call, self.here)))
                 if call.checks is False and outcome.code:
@@ -346,13 +345,13 @@ class Arena:
                     if getattr(seen[0][1], field.name) != getattr(seen[1][1], field.name)
                 ]
                 raise RuntimeError(f"{call} has two results without damage, which differ in {differing}")
-            self._usual[call, whole] = seen[0]
-        return self._usual[call, whole]
+            self._usual[call] = seen[0]
+        return self._usual[call]
 
     def attack(self, case: Case) -> tuple[Verdict, Outcome] | None:
         """Damage a file, make the call and judge it; None if the damage changes nothing."""
         call = find_call(case.area, case.call)
-        _, expected, _ = self.usual(call, case.whole)
+        _, expected, _ = self.usual(call)
         calls.copy(self.clean, self.here, call.needs)
         target = self.here / case.file
         whole_file = target.read_bytes() if target.exists() else None
@@ -376,7 +375,7 @@ class Arena:
         before: dict[str, str],
         after: dict[str, str],
     ) -> Verdict:
-        usual, expected, texts = self.usual(call, case.whole)
+        usual, expected, texts = self.usual(call)
         if verdict := calls.obvious(outcome):
             return verdict
         if gone := calls.lost(call, before, after, outcome.code, case.file):

@@ -7,6 +7,7 @@ A call is a command line or a few lines of Python. It runs in a fork of this pro
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import gc
 import hashlib
@@ -28,10 +29,13 @@ from typing import Any
 
 from hostile.victims import environment
 
-SECONDS = 60.0
-"""Time limit of a call; those of the harness take less than 10 seconds."""
+SECONDS = 40.0
+"""Time limit of a call; those of the harness take less than 10 seconds on a quiet machine."""
 MEMORY = 3 * 2**30
 """Bytes of address space that a call can take, besides those of the imported libraries."""
+
+FREE_MEMORY = 600 * 10**6
+"""Bytes that a call can use in any case, the imported libraries included."""
 
 OK, NOTED, REFUSED = "ok", "noted", "refused"
 SILENT, TRACEBACK, UNEXPECTED, HANG, LOST, CRASH = (
@@ -42,7 +46,7 @@ SILENT, TRACEBACK, UNEXPECTED, HANG, LOST, CRASH = (
     "LOST",
     "CRASH",
 )
-LOCKED, LEFTOVER, ESCAPED = "LOCKED", "LEFTOVER", "ESCAPED"
+LOCKED, LEFTOVER, ESCAPED, GREEDY = "LOCKED", "LEFTOVER", "ESCAPED", "GREEDY"
 FAILURES = {
     ESCAPED: "code of a file ran, or a file was written outside the folder",
     SILENT: "exit code 0, no note, and another result than that of the undamaged input",
@@ -52,6 +56,7 @@ FAILURES = {
     UNEXPECTED: "an error that the program did not expect",
     CRASH: "the process was ended by a signal or has an unknown exit code",
     HANG: "the time limit was reached",
+    GREEDY: "the peak memory exceeds 600 MB and four times the input",
     LEFTOVER: "processes or temporary files are left",
 }
 """Verdicts that are defects, worst first."""
@@ -183,7 +188,7 @@ def run_forked(
 
     :param function: function that returns an exit code.
     :param folder: its working folder.
-    :param seconds: (default 60) time limit.
+    :param seconds: (default 40) time limit.
     :param memory: (default 3 GB) limit of the address space, besides what this process has.
     :param before: (default nothing) function that is called in the fork first, for limits and patches.
     :param extra: (default none) variables of the environment.
@@ -225,8 +230,9 @@ def run_forked(
 
 
 def _detach(folder: Path, pipes: list[tuple[int, int]]) -> None:
-    """In a fork: begin a session, enter the folder and write to the pipes."""
+    """In a fork: begin a session, enter the folder, write to the pipes, and end when the harness ends."""
     os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.chdir(folder)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, (reading, writing) in enumerate(pipes, 1):
@@ -323,6 +329,7 @@ def session(leader: int) -> list[int]:
     return members
 
 
+PR_SET_PDEATHSIG = 1
 GRACE = 2.0
 """Seconds that helpers of a process, such as Python's resource tracker, have to end after it."""
 
@@ -348,7 +355,7 @@ def _address_space() -> int:
 
 PROGRESS = re.compile(r"… +\d+ ?%|: done in |^\d+/\d+ |\d+ of \d+ runs|steps? a second|^\s*$|^step |left$")
 """Lines of progress, which are not notes."""
-PATHS = re.compile(r"\S*/(python3?[\d.]*|polariscope)(?= )")
+PATHS = re.compile(r"(?<!\S)\S*/(python3?[\d.]*|polariscope)(?= )")
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -121,7 +121,7 @@ class Executioner:
         """Kill a command, make it again and judge it; the number of kills that hit is returned too."""
         call = CALLS[case.call]
         whole = call in CREWS
-        took, expected = self._end(call, whole)
+        took, expected = self.undisturbed(call, whole)
         self._prepare(call)
         hits, leaders = 0, []
         for moment in case.moments:
@@ -148,7 +148,7 @@ class Executioner:
         if call.name.startswith("study run"):
             (self.arena.here / "s.toml").write_text(LONGER)
 
-    def _end(self, call: Call, whole: bool) -> tuple[float, dict[str, str]]:
+    def undisturbed(self, call: Call, whole: bool) -> tuple[float, dict[str, str]]:
         """Return the seconds that the undisturbed command takes, and the files at its end."""
         if call.name not in self._undisturbed:
             ends = []

@@ -20,13 +20,13 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hostile import attacks, calls, kills, scarce, strategies, trials, zoo
+from hostile import attacks, calls, kills, scarce, strategies, trials, victims, zoo
 
 CALLS, WHOLE, KILLS = 10_000, 1_000, 400
 """Calls, whole commands among them, and kills of a run without a time limit."""
@@ -83,12 +83,13 @@ class Attacker:
     """Makes cases in an arena of its own.
 
     :param root: folder for the arenas of all processes.
+    :param commands: (default all) commands that make the attacked folders.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, commands: Sequence[str] = victims.MAKE) -> None:
         calls.warm()
         self.arena = attacks.Arena(root / str(os.getpid()))
-        self.arena.build()
+        self.arena.build(commands)
         self.executioner = kills.Executioner(self.arena)
 
     def make(self, record: dict[str, Any]) -> Record | None:
@@ -156,7 +157,7 @@ def stream(clean: Path, seed: int) -> Iterator[dict[str, Any]]:
         for name in names:
             index += 1
             record = next(sources[name]).to_dict()
-            if index % 8 == 0 and record["kind"] in ("mutation", "trial"):
+            if index % 9 == 0 and record["kind"] in ("mutation", "trial"):
                 record["whole"] = True
             yield record
             if index % 20 == 0:

@@ -97,7 +97,7 @@ CALLS = (
     "ps.score(A, metrics='mig', factors=B)",
     "s = ps.score(A, metrics='sap,modularity', factors=B)",
     "ps.score(A, metrics=3, factors=B)",
-    "ps.score(A, factors=B, options={M: {K: V}})",
+    "ps.score(A, factors=B, options=O)",
     "data = ps.from_arrays(A); data.values(range(len(data))); data.fingerprint",
     "ps.from_arrays(A, factors=B)",
     "ps.train(A, net='linear', n_latents=2, steps=2, seed=V)",
@@ -131,9 +131,10 @@ def api_trials(draw: st.DrawFn) -> Trial:
     """Generate a call of the Python interface with odd arrays and objects."""
     rows = draw(st.sampled_from([None, 20, 60]))
     names = {name: draw(array_codes(rows)) for name in "ABC"}
-    names |= {"V": draw(OBJECTS), "K": draw(OBJECTS), "M": draw(METRICS)}
+    names |= {"V": draw(OBJECTS), "M": draw(METRICS)}
     names |= {"S": draw(st.sampled_from(["'cka'", "'rsa'", "'knn'", "'procrustes'", "'svcca'"]))}
     names |= {"D": draw(st.sampled_from(["'mle'", "'twonn'", "'lpca'", "'gride'"]))}
+    names |= {"O": f"{{{names['M']}: {{{draw(OBJECTS)}: {draw(OBJECTS)}}}}}"}
     call = draw(st.sampled_from(CALLS))
     used = [name for name in names if _uses(call, name)]
     lines = [f"{name} = {names[name]}" for name in used]
@@ -319,7 +320,8 @@ def generate(kind: str, seed: int, count: int) -> list[Trial]:
     )
     @hypothesis.given(strategy)
     def collect(trial: Trial) -> None:
-        made.append(trial)
+        if trial not in made:
+            made.append(trial)
 
     collect()
     return made

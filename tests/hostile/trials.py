@@ -28,6 +28,8 @@ class Trial:
     """Contents by path: text, or bytes in base64 after ``base64:``."""
     animal: str = ""
     """Name of a maker in :mod:`hostile.zoo`, which writes files that have no contents, such as pipes."""
+    must_refuse: bool = False
+    """Whether success is a defect: the input cannot give a result."""
     whole: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,5 +82,12 @@ def attempt(arena: Arena, trial: Trial) -> tuple[Verdict, Outcome]:
         return verdict, outcome
     if gone := calls.lost(call, before, calls.digests(arena.here), 1):
         return Verdict(calls.LOST, gone), outcome
+    if trial.must_refuse and not outcome.code:
+        return Verdict(calls.SILENT, f"not refused: {outcome.out.strip()[:200]}"), outcome
+    size = sum(path.stat().st_size for path in arena.here.rglob("*") if path.is_file())
+    if outcome.peak > calls.FREE_MEMORY + 4 * size:
+        return Verdict(
+            calls.GREEDY, f"{outcome.peak / 1e6:.0f} MB for an input of {size / 1e6:.1f} MB"
+        ), outcome
     said = (outcome.err.strip() or outcome.out.strip())[-300:]
     return Verdict(calls.REFUSED if outcome.code else calls.OK, said if outcome.code else ""), outcome
