@@ -40,7 +40,7 @@ import polariscope as ps
 warnings.simplefilter("ignore")
 ps.VAE(n_latents=2, steps=20, random_state=1).fit(np.load("rows.npy")).save("estimator")
 """
-LONGER = victims.STUDY.replace("steps = 12", "steps = 300").replace("log_every = 3", "log_every = 20")
+LONGER = victims.STUDY.replace("steps = 12", "steps = 120").replace("log_every = 3", "log_every = 20")
 
 KILLED = (
     Call.command(f"{victims.TRAIN} --keep-checkpoints all --out out --quiet", name="train"),
@@ -101,9 +101,9 @@ class KillCase:
 
 
 def kill_case(dice: random.Random, index: int) -> KillCase:
-    """Return a random case; commands take turns, those with workers every 20th."""
+    """Return a random case; commands take turns, those with workers every 25th."""
     moments = tuple(round(dice.uniform(0, 1.05), 4) for _ in range(dice.choice((1, 1, 1, 2, 3))))
-    if index % 20 == 19:
+    if index % 25 == 24:
         # Ray takes seconds to start, so it is killed less often.
         crew = CREWS[1] if index % 100 == 99 else CREWS[0]
         return KillCase(crew.name, moments[:1], dice.choice((None, 0, 1, 2)))

@@ -142,13 +142,8 @@ def stream(clean: Path, seed: int) -> Iterator[dict[str, Any]]:
         "conditions": _repeated(scarce.conditions, seed),
     }
     weights = {
-        "run": 8,
-        "study": 6,
-        "sizing search": 3,
-        "zoo": 3,
-        "conditions": 2,
-        "strategy api": 4,
-        "strategy commands": 3,
+        **{"run": 8, "study": 4, "sizing search": 2, "zoo": 3, "conditions": 2},
+        **{"strategy api": 6, "strategy commands": 3, "strategy tables": 2, "strategy toml": 2},
     }
     names = [name for name in sources for _ in range(weights.get(name, 1))]
     dice.shuffle(names)
@@ -262,12 +257,12 @@ def write_reproducers(tally: Tally, folder: Path) -> list[Path]:
     written = []
     for number, same in enumerate(ranked, 1):
         first = same[0]
-        evidence = "\n".join(f"#   {line}" for line in first.evidence.splitlines())
-        again = f"python {shlex.quote(str(Path(__file__)))} --again {shlex.quote(json.dumps(first.case))}"
+        about = f"{first.area}: {first.title.strip()}\n{first.kind}, {len(same)} times:\n{first.evidence}"
+        comments = "".join(f"# {line}\n" for line in about.splitlines())
+        script = os.path.relpath(Path(__file__).resolve())
         path = folder / f"{number:03}-{first.kind.lower()}.sh"
-        path.write_text(
-            f"#!/bin/sh\n# {first.area}: {first.title}\n# {first.kind}, {len(same)} times:\n{evidence}\n{again}\n"
-        )
+        command = f"python {shlex.quote(script)} --again {shlex.quote(json.dumps(first.case))}"
+        path.write_text(f"#!/bin/sh\n{comments}{command}\n")
         written.append(path)
     return written
 

@@ -151,7 +151,7 @@ def test_the_shortest_case_of_a_failure_is_written_as_a_script_that_repeats_it(
 ) -> None:
     (script,) = run.write_reproducers(failed, tmp_path / "failures")
     text = script.read_text()
-    assert "# SILENT, 2 times:\n#   other\n" in text
+    assert "# SILENT, 2 times:\n# other\n" in text
     words = shlex.split(text.splitlines()[-1])
     case = run.make_case(json.loads(words[words.index("--again") + 1]))
     assert case == attacks.Case("run", "show r0", "r0/log.jsonl", Mutation("flip", "end", 1))
