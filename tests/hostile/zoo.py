@@ -616,7 +616,7 @@ def model_of_a_billion_latents(folder: Path) -> None:
 
 @animal(*MODEL_COMMANDS, needs=("r0",))
 def model_of_huge_images(folder: Path) -> None:
-    _resigned(folder, lambda _, metadata: metadata["blueprint"].update(shape=[3, 8000, 8000]))
+    _resigned(folder, lambda _, metadata: metadata["blueprint"].update(shape=[1, 4000, 4000]))
 
 
 @animal(*MODEL_COMMANDS, needs=("r0",))
@@ -756,12 +756,9 @@ OVERWRITING = (
 ZOO.extend(("nothing", line, needs) for line, needs in OVERWRITING)
 
 
-@animal("study clean s.toml --yes", "study status s.toml")
-def study_in_a_folder_with_other_runs(folder: Path) -> None:
-    (folder / "s.toml").write_text(
-        'out = "."\n[data]\nname = "gaussian"\nn_samples = 60\n[settings]\nnet = "linear"\nsteps = 5\n'
-    )
-    (folder / "runs" / "by-hand").mkdir(parents=True)
-    (folder / "runs" / "by-hand" / "thesis.txt").write_text("years of work")
-    (folder / "runs" / "0123456789abcdef").mkdir()
-    (folder / "runs" / "0123456789abcdef" / "notes.txt").write_text("mine")
+@animal("study clean s.toml --yes", "study status s.toml", needs=("s.toml", "study", "r0"))
+def study_whose_folder_has_other_runs(folder: Path) -> None:
+    for name in ("mine", "0123456789abcdef"):
+        shutil.copytree(folder / "r0", folder / "study" / "runs" / name)
+    (folder / "study" / "runs" / "by-hand").mkdir()
+    (folder / "study" / "runs" / "by-hand" / "thesis.txt").write_text("years of work")
