@@ -14,8 +14,8 @@ demo: $(VENV)/core ## train, diagnose and report on an embedded dataset
 test: $(VENV)/dev lint ## everything CI checks
 	OMP_NUM_THREADS=1 $(RUN)/pytest -n 2 --dist worksteal --durations=10 -q
 
-hostile: $(VENV)/dev ## 60 workers of a study killed at random moments: nothing may be lost
-	OMP_NUM_THREADS=1 POLARISCOPE_KILLS=60 $(RUN)/pytest -q tests/studies/test_nothing_lost.py
+hostile: $(VENV)/dev ## damaged files, kills, full disks, odd input; SECONDS=600 SEED=1, by default 10,000 calls
+	OMP_NUM_THREADS=1 $(RUN)/python tests/hostile/run.py $(if $(SECONDS),--seconds $(SECONDS)) --seed $(or $(SEED),0)
 
 lint: $(VENV)/dev
 	$(RUN)/ruff check .

@@ -26,8 +26,8 @@ from polariscope.studies.study import Study
 from polariscope.studies.worker import Worker
 from tiny_studies import is_logging, snapshot, tiny, wait_for
 
-HOSTILE = Path(__file__).parents[1] / "hostile_workers.py"
-KILLS = int(os.environ.get("POLARISCOPE_KILLS", "10"))
+HOSTILE = Path(__file__).parents[1] / "hostile" / "workers.py"
+KILLS = 10
 
 
 def finish(study: Study) -> Ledger:

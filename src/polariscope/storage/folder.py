@@ -183,10 +183,14 @@ class RunFolder:
         try:
             return self.model_header().get("step")
         except PolariscopeError as error:
-            if not self._reported:
-                self._reported = True
-                logger.warning("%s The run counts as unfinished.", error)
+            self._report(error)
             return None
+
+    def _report(self, error: PolariscopeError) -> None:
+        """Warn once that the finished model cannot be read."""
+        if not self._reported:
+            self._reported = True
+            logger.warning("%s The run counts as unfinished.", error)
 
     @property
     def is_finished(self) -> bool:
@@ -204,7 +208,8 @@ class RunFolder:
         """
         try:
             header = self.model_header()
-        except PolariscopeError:  # a damaged model is not finished: resuming writes it again
+        except PolariscopeError as error:  # a damaged model is not finished: resuming writes it again
+            self._report(error)
             return False
         return header.get("step") is not None and n_steps == header.get(STOPPED, header["step"])
 

@@ -3,7 +3,7 @@
 The script is a separate process because it forks its workers. Forking saves their imports, so many can be killed in
 little time::
 
-    python tests/hostile_workers.py FOLDER KILLS LONGEST SEED
+    python tests/hostile/workers.py FOLDER KILLS LONGEST SEED
 
 FOLDER contains a prepared study, and LONGEST is the maximum lifetime of a worker in seconds. The script prints the
 number of workers that were killed while they held a run.
