@@ -66,6 +66,19 @@ def resolved_path(path: object, argument: str = "path") -> Path:
         ) from None
 
 
+def text_name(path: Path) -> str:
+    """Return a path with ``/`` as text that can be stored; a name that is not UTF-8 raises an error.
+
+    :param path: the path.
+    """
+    name = path.as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InputError(problem=f"the name of {name!r} is not UTF-8", remedy="rename the file") from None
+    return name
+
+
 def check_regular(path: Path, argument: str | None = None) -> Path:
     """Return the path of a file to read; pipes, devices and sockets raise an error, because reading them can block.
 

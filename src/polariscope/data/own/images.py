@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from polariscope.core import files
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.option_values import Advice
-from polariscope.core.paths import resolved_path
+from polariscope.core.paths import check_regular, resolved_path, text_name
 from polariscope.core.text import listed, plural
 from polariscope.data.dataset import AbstractDataset, dataset
 from polariscope.data.own.support.contents import Contents
@@ -105,7 +105,7 @@ class FolderDataset(AbstractDataset):
                         problem=f"{file} is a link to a file outside {root}",
                         remedy="copy that file into the folder",
                     )
-                paths.append(file.relative_to(root).as_posix())
+                paths.append(text_name(check_regular(file).relative_to(root)))
         if not paths:
             raise InputError(
                 "path",

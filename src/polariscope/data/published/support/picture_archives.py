@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import archives
 from polariscope.core.errors import InputError
+from polariscope.core.paths import check_regular, text_name
 from polariscope.core.progress import Task
 from polariscope.data.cache import content_digest
 from polariscope.data.originals import AbstractPublishedDataset
@@ -47,7 +48,9 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
         """Names of the pictures in their folder or archive, sorted; at least one."""
         root = self._root
         if root.is_dir():
-            names = [file.relative_to(root).as_posix() for file in root.rglob(f"*{self.ending}")]
+            names = [
+                text_name(check_regular(file).relative_to(root)) for file in root.rglob(f"*{self.ending}")
+            ]
         else:
             names = [entry.name for entry in self._archive.entries if entry.name.endswith(self.ending)]
         shown = [name for name in names if not any(part.startswith((".", "__")) for part in name.split("/"))]
