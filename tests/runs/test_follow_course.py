@@ -339,3 +339,13 @@ def test_delta_of_a_linear_model_falls_to_its_closed_form(tmp_path: Path) -> Non
     assert course.polarised.since == first
     assert course.polarised.share == (1500 - first) / 1500
     assert course.polarised.at_most == (1500 - first + 100) / 1500
+
+
+def test_a_checkpoint_that_is_deleted_meanwhile_is_left_out_with_a_note(path: Path) -> None:
+    def prune(done: int, total: int) -> None:
+        if done == 1:
+            shutil.rmtree(path / "checkpoints" / f"step-{STEPS[2]}")
+
+    course = ps.open_run(path).course(progress=prune, **FEW)
+    assert [snapshot.step for snapshot in course.snapshots] == [*STEPS[:2], *STEPS[3:]]
+    assert f"step {STEPS[2]}" in " ".join(course.notes)

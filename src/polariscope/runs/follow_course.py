@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from polariscope.analysis.layer_forms import AbstractForm
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.similarity import similarity
 from polariscope.core import files
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.progress import Progress, Task
 from polariscope.core.records import from_plain, to_plain
 from polariscope.core.seeds import generator
+from polariscope.core.text import joined
 from polariscope.core.types import Recordable
 from polariscope.data.dataset import AbstractDataset
 from polariscope.layers.layer_sources import Source
@@ -68,7 +70,8 @@ def follow(
     with scratch(None, plan.memory * 1e9 / 2) as space:
         follower.compress_references(space)
         for number, step in enumerate(follower.pending, start=1):
-            follower.measure(step, space)
+            with follower.passing_over_pruned(step):
+                follower.measure(step, space)
             task(number, len(follower.pending))
     return follower.course()
 
@@ -86,8 +89,14 @@ class _Follower:
     ) -> None:
         self.run, self.plan, self.indices, self.other_data, self.other = run, plan, indices, other_data, other
         self.can_write = True
-        self.digests = {step: run.digest(step) for step in plan.steps}
-        last = plan.steps[-1]
+        self._at_first = frozenset(run.steps)
+        self.pruned: list[int] = []
+        """Steps whose checkpoints were deleted while they were read."""
+        self.digests: dict[int, str] = {}
+        for step in plan.steps:
+            with self.passing_over_pruned(step):
+                self.digests[step] = run.digest(step)
+        last = self.plan.steps[-1]
         self.references: dict[str, tuple[str, str]] = {}
         """Name and digest of the model that layers are compared with, for each kind of similarity."""
         if plan.layers:
@@ -98,7 +107,7 @@ class _Follower:
         self.cached: dict[str, dict[str, Any]] = {
             part: journal.read() for part, journal in self.journals.items()
         }
-        self.pending = [step for step in plan.steps if self.missing(step)]
+        self.pending = [step for step in self.plan.steps if self.missing(step)]
         """Steps with missing results, in the order of computation."""
         if FINAL in self.missing(last):  # first, because the other steps are compared with it
             self.pending = [last, *self.pending[:-1]]
@@ -106,6 +115,23 @@ class _Follower:
         self._compressed: dict[str, dict[str, np.ndarray]] = {}
         self._dimensions: dict[str, tuple[str, dict[str, Any]]] = {}
         """Hash of the last array of each layer, and its dimension."""
+
+    @contextlib.contextmanager
+    def passing_over_pruned(self, step: int) -> Iterator[None]:
+        """Drop a step if a process that trains the run deletes its checkpoint while it is read.
+
+        :param step: the step.
+        """
+        try:
+            yield
+        except (PolariscopeError, OSError):
+            was_deleted = step in self._at_first and step not in self.run.steps
+            # The last one is kept while training continues, and layers are compared with it.
+            if not was_deleted or step == self.plan.steps[-1]:
+                raise
+            remaining = tuple(each for each in self.plan.steps if each != step)
+            self.plan = dataclasses.replace(self.plan, steps=remaining)
+            self.pruned.append(step)
 
     def _parts(self) -> list[str]:
         return [CODES, *([DIMENSION] if self.plan.layers else []), *self.references]
@@ -348,10 +374,15 @@ class _Follower:
         return layers, (*sorted(refused), *alone_notes)
 
     def _about_steps(self) -> tuple[str, ...]:
+        pruned: tuple[str, ...] = ()
+        if self.pruned:
+            steps = joined(f"{step:,}" for step in sorted(self.pruned))
+            pruned = (f"Checkpoints that the training process deleted meanwhile are left out: step {steps}.",)
         if len(self.plan.steps) > 2:
-            return ()
+            return pruned
         only = "Only one checkpoint was" if len(self.plan.steps) == 1 else "Only two checkpoints were"
         return (
+            *pruned,
             f"{only} used, too few for a course. A run keeps only its last two checkpoints unless it is trained with "
             "keep_checkpoints='all' (--keep-checkpoints all).",
         )
