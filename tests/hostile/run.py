@@ -184,7 +184,9 @@ class Tally:
         self.largest: Record | None = None
         self.broken: list[str] = []
 
-    def add(self, record: Record) -> None:
+    def add(self, record: Record) -> bool:
+        """Count an attack; return True if it is the first failure of its kind."""
+        is_new = record.failed and record.signature not in self.failures
         self.tried[record.area] += 1
         self.verdicts[record.area][record.kind] += 1
         self.calls += 1
@@ -200,6 +202,7 @@ class Tally:
             # The shortest description is the smallest reproducer.
             same.sort(key=lambda each: len(json.dumps(each.case)))
             del same[20:]
+        return is_new
 
     @property
     def is_enough(self) -> bool:
@@ -323,17 +326,30 @@ def attack(seed: int, seconds: float | None, processes: int, keep: Path | None) 
         )
         waiting = {pool.submit(_make, next(cases)) for _ in range(2 * processes)}
         shown = begun
+        is_interrupted = False
         while waiting:
-            done, waiting = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
-            over = tally.is_enough if seconds is None else time.monotonic() - begun > seconds
+            try:
+                done, waiting = concurrent.futures.wait(
+                    waiting, return_when=concurrent.futures.FIRST_COMPLETED
+                )
+            except KeyboardInterrupt:  # what was tried so far is reported
+                is_interrupted = True
+                waiting = {future for future in waiting if not future.cancel()}
+                continue
+            over = (
+                is_interrupted or tally.is_enough if seconds is None else time.monotonic() - begun > seconds
+            )
             for future in done:
                 try:
                     record = future.result()
                 except RuntimeError as error:  # the harness itself: an undisturbed command fails
                     tally.broken.append(str(error))
                 else:
-                    if record is not None:
-                        tally.add(record)
+                    if record is not None and tally.add(record):
+                        evidence = record.evidence.strip().splitlines()
+                        print(
+                            f"{record.kind}: {record.title}: {evidence[-1] if evidence else ''}", flush=True
+                        )
                 if not over:
                     waiting.add(pool.submit(_make, next(cases)))
             if time.monotonic() - shown > 60:
