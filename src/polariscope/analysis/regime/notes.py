@@ -65,8 +65,10 @@ def choose(drafts: Sequence[Draft]) -> list[Note]:
             for other in drafts:
                 if other.code in earlier:
                     # A note about the whole diagnosis excludes later ones, and is excluded by any earlier one.
-                    whole = latents is None or other.latents is None
-                    latents = frozenset() if whole else latents - other.latents
+                    if latents is None or other.latents is None:
+                        latents = frozenset()
+                    else:
+                        latents -= other.latents
         if latents is None or latents:
             selected.append(Note(draft.code, None if latents is None else sorted(latents), **draft.facts))
     return selected
