@@ -123,7 +123,7 @@ def open_sealed(path: Path, layout: Layout, *, checked: bool = False) -> MappedF
     """
     try:
         with path.open("rb") as file:
-            # Of the open file, because the path can be replaced meanwhile.
+            # The state of the open file, because the path can be replaced meanwhile.
             state = os.fstat(file.fileno())
             length = state.st_size - layout.n_bytes - layout.seal_bytes
             has_room = 0 < length <= HEADER

@@ -119,7 +119,7 @@ def figure(category: int, instance: int) -> Mesh:
     )
     mesh = makers[category]().fitted(_RADIUS)
     grey = mesh.colours.mean(axis=1, keepdims=True)
-    # Glass and tyres stay darker; all other colours become one material.
+    # Glass and tyres stay darker. All other colours become one material.
     dark = grey < 0.4
     colours = np.repeat(np.where(dark, 0.5 * _MATERIAL, _MATERIAL), 3, axis=1)
     return dataclasses.replace(mesh, colours=colours, gloss=np.zeros_like(mesh.gloss))
