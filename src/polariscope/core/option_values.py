@@ -56,8 +56,8 @@ def convert(value: object, annotation: object) -> Any:
     if any(type(value) is kind for kind in kinds):
         return value
     for kind in kinds:
-        # Foreign values fail in many ways: int(inf) overflows, Decimal("x") is an invalid operation, and a
-        # tensor with several values raises RuntimeError.
+        # Foreign values fail in many ways: int(inf) overflows, Decimal("x") is an invalid operation, and comparing
+        # a tensor with several values raises RuntimeError.
         with contextlib.suppress(ValueError, TypeError, ArithmeticError, RuntimeError):
             return _as_kind(value, kind)
     raise ValueError(f"{value!r} is not {describe(annotation)}")
