@@ -73,7 +73,11 @@ def test_a_member_is_explained_with_every_option(call):
         for line in printed.out.splitlines()
         if (cells := re.split(r" {2,}", line.strip()))
     }
-    assert rows["n_bins"] == ["an integer, at least 2 and at most 1000", "20", "Number of equal-width bins of each code."]
+    assert rows["n_bins"] == [
+        "an integer, at least 2 and at most 1000",
+        "20",
+        "Number of equal-width bins of each code.",
+    ]
     assert rows["variant"][:2] == ["one of locatello, rebinned, chen", "locatello"]
     assert "--beta" in call("list objectives beta").out
     assert "It has no options." in call("list similarity cka").out

@@ -136,9 +136,9 @@ def test_a_fitted_body_stands_in_the_middle_of_the_ground():
     assert fitted.height == high[2]
 
 
-def test_a_panel_lies_above_its_outline_within_its_margin():
+def test_a_panel_lies_above_its_outline():
     outline = [(0.0, 0.0, 1.0), (2.0, 0.0, 1.0), (2.0, 2.0, 1.0), (0.0, 2.0, 1.0)]
-    sheet = panel(outline, 0.1, margin=0.5)
+    sheet = panel(outline, 0.1)
     np.testing.assert_allclose(sheet.vertices[:, 2], 1.1)
-    np.testing.assert_allclose(sheet.vertices[:, :2], [[0.5, 0.5], [1.5, 0.5], [1.5, 1.5], [0.5, 1.5]])
+    np.testing.assert_allclose(sheet.vertices[:, :2], np.array(outline)[:, :2])
     np.testing.assert_allclose(sheet.corner_normals, np.broadcast_to([0, 0, 1], (2, 3, 3)))

@@ -10,12 +10,10 @@ from jaxtyping import Float
 
 from polariscope.analysis.regime.latent_types import TYPES, VariableType
 from polariscope.analysis.representation import FactorKind
-from polariscope.core.arrays import real_numbers
+from polariscope.core.arrays import LARGEST_WHOLE, real_numbers
 from polariscope.core.errors import Argument, Either, InputError, check_word
 from polariscope.core.types import ArrayInput, FactorsLike
 
-EXACT = 2.0**53
-"""Limit beyond which neighbouring integers are equal as floats."""
 LARGEST = 1e100
 """Limit beyond which squares of codes overflow; below its inverse they underflow."""
 
@@ -129,7 +127,8 @@ def check_kinds(kinds: Sequence[str] | None, n_factors: int) -> tuple[FactorKind
 def _as_floats(value: Any, name: str, remedy: str = "the model might have diverged") -> np.ndarray:
     numbers = real_numbers(value, name)
     array = numbers.astype(np.float64)
-    if numbers.dtype.kind in "iu" and array.size and np.abs(array).max() >= EXACT:
+    # Compared as floats, because the absolute value of the smallest int64 overflows.
+    if numbers.dtype.kind in "iu" and array.size and np.abs(array).max() >= LARGEST_WHOLE:
         raise InputError(
             name,
             "be below 2⁵³, because larger integers are not exact as floats",

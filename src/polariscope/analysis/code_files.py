@@ -59,6 +59,7 @@ def codes_from_arrays(
         if name in arrays:
             if not np.issubdtype(arrays[name].dtype, np.number) or np.iscomplexobj(arrays[name]):
                 raise InputError(name, "be numbers", got=arrays[name].dtype)
+            # Integers and half floats become float32 or wider; float64 stays.
             fields[name] = arrays[name].astype(np.result_type(arrays[name].dtype, np.float32), copy=False)
     if "log_variance" in fields:
         log_variance = fields.pop("log_variance")

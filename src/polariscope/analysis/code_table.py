@@ -41,6 +41,8 @@ def _cached(
 
     @functools.wraps(method)
     def lookup(self: Any, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        # With defaults filled in, a call that passes a default and one that omits it share an entry. The
+        # first argument is self.
         bound = signature.bind(self, *arguments, **options)
         bound.apply_defaults()
         key = (method.__name__, *list(bound.arguments.values())[1:])
@@ -135,6 +137,7 @@ class Table:
     @functools.cached_property
     def standardised(self) -> Float[np.ndarray, "sample latent"]:
         """Codes with mean 0 and (population) standard deviation 1; constant latents are 0."""
+        # Any divisor but 0 serves for a constant latent, which is set to 0 below.
         spread = np.where(self.constant, 1.0, self.codes.std(axis=0))
         return np.where(self.constant, 0.0, (self.codes - self.codes.mean(axis=0)) / spread)
 
@@ -142,6 +145,7 @@ class Table:
     def classes(self) -> Int[np.ndarray, "sample factor"]:
         """Factors as classes 0, 1, …, with measured ones in 20 equal-width bins. All classes occur."""
         columns = [
+            # Integers are classes even of a factor declared continuous; only fractions are binned.
             _numbered(column if is_integral(column) else discretise(column[:, None])[:, 0])
             for column in self.factors.T
         ]
@@ -206,6 +210,7 @@ class Table:
         """Return a table with the rows of the codes shuffled; its score is the chance level."""
         order = self.permutations[index]
         variance = None if self._variance is None else self._variance[order]
+        # The permuted table keeps its own cache, so metrics share its results too.
         return self._like(self.codes[order], self.factors, variance)
 
     def at(self, rows: Int[np.ndarray, " row"]) -> Table:
@@ -227,6 +232,7 @@ class Table:
     def split(self, fraction: float = 2 / 3) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
         """Split the samples at random into training (this fraction) and test samples, at least one of each."""
         order = generator(self.seed, "metrics", "split").permutation(self.n_samples)
+        # Both parts must have a sample, also with a fraction near 0 or 1.
         n_train = min(max(1, round(fraction * self.n_samples)), self.n_samples - 1)
         return np.sort(order[:n_train]), np.sort(order[n_train:])
 
@@ -243,6 +249,7 @@ class Table:
         ]
         if measured:
             yield f"Metrics of classes put measured factors in {N_BINS} equal-width bins: {', '.join(measured)}."
+        # In floats, because the product of many numbers of classes overflows integers.
         n_cells = float(np.prod(np.array(self.n_classes, dtype=np.float64)))
         draw = generator(self.seed, "metrics", "grid")
         # Shuffled columns show how many combinations independent factors would have with as many samples.
@@ -271,6 +278,7 @@ class Table:
                 freedom = (self.n_classes[i] - 1) * (self.n_classes[j] - 1)
                 # 2n I is χ² distributed if the factors are independent (the G test).
                 beyond = 2 * self.n_samples * table[i, j] > chdtri(freedom, 0.001)
+                # The second term is the bias of the plug-in estimate for independent factors.
                 excess = table[i, j] - freedom / (2 * self.n_samples)
                 if beyond and excess > 0.05 * min(self.factor_entropies[i], self.factor_entropies[j]):
                     pairs.append(f"{self.factor_names[j]} and {self.factor_names[i]}")
@@ -298,6 +306,7 @@ class Table:
                     if self._are_kinds_declared
                     else ("if it is measured, ", DECLARE),
                 )
+            # A factor with nearly as many values as samples is probably measured, not a class.
             if 2 * len(values) > len(column):
                 raise InputError(
                     problem=f"factor {name!r} has {len(values)} classes in {len(column)} samples",
@@ -318,6 +327,7 @@ def correlations(
     """
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     shares = weights / weights.sum(axis=1, keepdims=True, dtype=np.float64)
+    # One matrix product with the weights then gives the products of all pairs, in all resamples.
     products = (x[:, :, None] * y[:, None, :]).reshape(len(x), -1)
     # Both were centred over all samples, so the differences below lose no digits.
     mean_x, mean_y = shares @ x, shares @ y
@@ -345,6 +355,7 @@ def gap(scores: Float[np.ndarray, "*replicate latent factor"]) -> Float[np.ndarr
 
 def _numbered(column: Shaped[np.ndarray, " sample"]) -> Int[np.ndarray, " sample"]:
     """Number the values that occur from 0 in increasing order."""
+    # bincount needs memory in proportion to the range of values.
     if np.ptp(column) > 10 * len(column):
         return np.unique(column, return_inverse=True)[1]
     offsets = (column - column.min()).astype(np.int64)

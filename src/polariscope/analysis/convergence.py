@@ -120,6 +120,7 @@ def training_state(
     if not lines:
         return TrainingState()
     weight = (lines[-1].get("weights") or {}).get("rate")
+    # NaN, of a latent without variance, does not exceed any threshold.
     used = [line["step"] for line in lines if any(value > threshold for value in information(line))]
     return dataclasses.replace(
         _judged(lines, threshold, ramp_until, stopped_at),
@@ -135,6 +136,7 @@ def _lowest_held_out(lines: Sequence[LogLine], ramp_until: int) -> int | None:
     losses = [(held_out_loss(line), int(line["step"])) for line in _validated(lines, ramp_until)]
     if not losses or not all(math.isfinite(loss) for loss, _ in losses):
         return None
+    # In case of ties, the minimum of the pairs is the earliest step.
     best = min(losses)[1]
     return None if best == losses[-1][1] else best
 
@@ -160,6 +162,7 @@ def _judged(
         return TrainingState("stopped-early", last, since=stopped_at)
     if last <= ramp_until:
         return TrainingState("still-learning", last, ramp_until=ramp_until)
+    # During a ramp the objective changes, so its losses are not comparable.
     judged = _at_full_rate([line for line in lines if line["step"] > ramp_until])
     until = int(judged[-1]["step"])
     decayed = {} if until == last else {"judged_until": until}
@@ -167,6 +170,7 @@ def _judged(
     if loss is None:
         return TrainingState("unknown", last)
     forecast = doubling_gain([line["step"] for line in judged], [line["loss"] for line in judged])
+    # From the largest loss of all lines, also of those before and after the part that is judged.
     gained = max(0.0, max(line["loss"] for line in lines) - loss.level)
     tolerance = max(SHARE * gained, min(NATS, CAP * gained))
     # A ramp can raise the loss, so compare with the first line after it.
@@ -183,6 +187,7 @@ def _judged(
         **decayed,
     }
     if len(judged) < FEW_LINES:
+        # With few lines, only a fall whose lower limit exceeds the tolerance is certain.
         falls = -loss.limits()[1] > tolerance
         return TrainingState("still-learning" if falls else "unknown", last, **facts)
     return TrainingState(
@@ -216,16 +221,17 @@ def crossing(lines: Sequence[LogLine], threshold: float) -> tuple[int, ...]:
     )  # scipy is slow to import, and opening data does not need it
 
     table = np.array([values for line in lines if (values := information(line))])
+    # A gap in the moments would shift latents against steps.
     if len(table) < max(MIN_VALUES, len(lines)):
         return ()
-    steps = [line["step"] for line in lines]
     crossings = []
     for latent, values in enumerate(table.T):
         if not np.isfinite(values).all():
             continue
-        line = _trend(lines, values.tolist(), steps)
+        line = _trend(lines, values.tolist())
         if line is None or line.limits()[0] <= 0 <= line.limits()[1]:
             continue
+        # The slope is per doubling, so level + slope is the value after one.
         if (line.level > threshold) != (line.level + line.slope > threshold):
             crossings.append(latent)
     return tuple(crossings)
@@ -251,6 +257,7 @@ def held_out_loss(line: LogLine) -> float:
 
     :param line: a line of a log.
     """
+    # fsum does not depend on the order of the terms.
     return math.fsum(line["weights"].get(name, 1.0) * value for name, value in line["validation"].items())
 
 
@@ -318,6 +325,7 @@ def _stays_above(
     if late[best] or not 0 < best < len(steps) - 1:
         return False
     n_late = int(late.sum())
+    # The difference of a mean of two and a mean of n values has the variance σ² (1/2 + 1/n).
     factor = float(stdtrit(n_late - 1, SURE)) * math.sqrt(1 / 2 + 1 / n_late)
     for curve in curves:
         difference = curve[late].mean() - curve[[best - 1, best + 1]].mean()
@@ -329,20 +337,19 @@ def _stays_above(
 def _at_full_rate(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return the lines up to the last with at least half of the largest learning rate."""
     rates = [line.get("learning_rate", 1.0) for line in lines]
+    # The last such line, because a warm-up begins with a low rate too.
     last = max(index for index, rate in enumerate(rates) if rate >= FULL_RATE * max(rates))
     return lines[: last + 1]
 
 
-def _trend(
-    lines: Sequence[LogLine], values: Sequence[float], steps: Sequence[int] | None = None
-) -> Trend | None:
+def _trend(lines: Sequence[LogLine], values: Sequence[float]) -> Trend | None:
     """Return the trend over the last half of the steps; None if there are too few lines."""
     from polariscope.numerics.trends import (
         MIN_VALUES,
         trend,
     )  # scipy is slow to import, and opening data does not need it
 
-    steps = [line["step"] for line in lines] if steps is None else steps
+    steps = [line["step"] for line in lines]
     if sum(step > steps[-1] / 2 for step in steps) < MIN_VALUES:
         return None
     return trend(steps, values)

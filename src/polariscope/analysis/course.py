@@ -94,6 +94,7 @@ def _dependence(
     )
 
     bins = discretise(codes)
+    # A fixed seed, so differences between steps are not due to the shuffles.
     chance = chance_information_table(bins, 0, source)
     tables = (mutual_information_table(bins), chance)
     return Dependence(total_correlation_of(covariance), *map(averaged_mutual_information, tables))
@@ -196,6 +197,7 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
     def is_large(self) -> Bool[np.ndarray, "step latent latent"]:
         """True for pairs of different latents with \\|r\\| > 0.2."""
         large = np.abs(np.stack([state.correlation for state in self.snapshots])) > LARGE
+        # The correlation of a latent with itself is 1.
         large[:, np.arange(self.n_latents), np.arange(self.n_latents)] = False
         return large
 
@@ -268,8 +270,7 @@ class Course(AbstractStoredRecord, remedy="follow the run again"):
 
     def to_csv(self) -> str:
         """Return :meth:`to_rows` as comma-separated values; undefined values are empty cells."""
-        rows = self.to_rows()
-        return csv_of(frame_of(rows))
+        return csv_of(frame_of(self.to_rows()))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return :meth:`to_rows` as a table, indexed by step."""
@@ -394,6 +395,7 @@ def thinned(count: int, most: int = MAX_STEPS) -> list[int]:
     """
     if count <= most:
         return list(range(count))
+    # Both ends are included, so the spacing is between count − 1 intervals.
     return [round(index * (count - 1) / (most - 1)) for index in range(most)]
 
 

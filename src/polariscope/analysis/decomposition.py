@@ -11,17 +11,17 @@ import numpy as np
 from jaxtyping import Float
 
 from polariscope.analysis.regime.note import MISFIT, name_latents
-from polariscope.analysis.regime.posterior import not_drawn
+from polariscope.analysis.regime.posterior import gaussian_kl, not_drawn, prior_kind
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractStoredRecord
 from polariscope.core.seeds import generator
 from polariscope.core.text import number
+from polariscope.numerics.mixtures import LOG_2PI, log_mixture, log_normal_mixture
 
 if TYPE_CHECKING:
     import pandas
 
-LOG_2PI = math.log(2 * math.pi)
 CROWD = 10
 """Minimum average number of overlapping encodings; with fewer, q(z) describes the samples instead of the data."""
 MIN_VARIANCE, MAX_VARIANCE = 1e-100, 1e30
@@ -129,8 +129,6 @@ def decompose(
     :param n_samples: (default 5,000) number of samples to use; None for all.
     :param seed: (default 0) seed of the selection of samples.
     """
-    from polariscope.numerics.mixtures import log_normal_mixture
-
     rows = _rows(representation, n_samples, seed)
     mean, variance, z = (
         np.asarray(part, dtype=np.float64)[rows]
@@ -152,6 +150,7 @@ def decompose(
     factor = _factor(representation, rows)
 
     marginal = -0.5 * (LOG_2PI + np.log(variance) + (z - mean) ** 2 / variance)
+    # With a full covariance the columns are conditional densities; their sum is log q(z|x) in both cases.
     own = marginal if factor is None else _chain_rule(z - mean, factor)
     # Computed from differences, not from products like the joint density, so narrow posteriors do not lose digits.
     deviation = np.sqrt(variance)
@@ -269,6 +268,7 @@ def joint_products(
     ones = np.ones((len(z), 1))
     if factor is None:
         weighted = mean / variance
+        # The exponent sums over latents, so one matrix product gives all pairs of draws and samples.
         constant = -0.5 * (LOG_2PI + np.log(variance) + mean * weighted).sum(axis=1, keepdims=True)
         return np.hstack([z * z, z, ones]), np.hstack([-0.5 / variance, weighted, constant]).T
     inverse = np.linalg.inv(factor)
@@ -292,8 +292,7 @@ def log_aggregate(
 
     ``own`` is log q(z_i|x_i), computed more precisely than in the product.
     """
-    from polariscope.numerics.mixtures import log_mixture
-
+    # The transpose is not contiguous, and it is read once for every block.
     right = np.ascontiguousarray(right)
 
     def log_densities(rows: slice) -> Float[np.ndarray, "row sample"]:
@@ -313,8 +312,6 @@ def _log_prior(
     factor: Float[np.ndarray, "sample latent latent"] | None,
 ) -> tuple[PriorForm, Float[np.ndarray, "sample latent"], float | None]:
     """Return the form of the prior, log p(z) at the draws for each latent, and the rate in closed form, if any."""
-    from polariscope.analysis.regime.posterior import gaussian_kl, prior_kind
-
     mean, variance = (
         np.asarray(part, dtype=np.float64)[rows] for part in (representation.mean, representation.variance)
     )
@@ -330,6 +327,7 @@ def _log_prior(
     rate = gaussian_kl(mean, variance, prior_mean, prior_variance).sum(axis=1)
     if factor is not None:  # tr Σ is that of the marginals; log det Σ is not
         rate += 0.5 * np.log(variance).sum(axis=1) - np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    # The rate of the model can be that of a prior whose moments are unknown.
     stated = None if representation.rate is None else np.asarray(representation.rate, dtype=np.float64)[rows]
     if stated is None or np.allclose(stated.sum(axis=1), rate, rtol=1e-3, atol=1e-3):
         form: PriorForm = "conditional" if conditional else "gaussian"
@@ -343,6 +341,7 @@ def _log_prior(
 
 
 def _notes(information: float, n_samples: int, form: PriorForm) -> Iterable[str]:
+    # exp of log N − I is the number of encodings that a draw cannot tell apart.
     overlapping = math.exp(math.log(n_samples) - information)
     if overlapping < CROWD:
         yield (

@@ -43,6 +43,7 @@ def intrinsic_dimension(
     if n_samples is not None and n_samples < 10:
         raise InputError("n_samples", "be at least 10 or None for all", got=n_samples)
     samples, note = _drawn(x, n_samples, seed)
+    # One table serves both estimators, because the search for neighbours takes most of the time.
     table = at_most(samples, LARGEST_K)
     likelihood = mle(table, k="auto", normaliser=normaliser, seed=seed)
     try:
@@ -56,6 +57,7 @@ def intrinsic_dimension(
 
 
 def _drawn(x: Samples, n_samples: int | None, seed: int) -> tuple[Samples, tuple[str, ...]]:
+    # Arrays of a wrong shape are returned unchanged, because the estimator reports them.
     if isinstance(x, NeighbourTable) or n_samples is None or np.ndim(x) != 2 or len(x) <= n_samples:
         return x, ()
     rows = np.sort(generator(seed, "dimension", "samples").permutation(len(x))[:n_samples])

@@ -74,6 +74,7 @@ def upper_triangle(
     Indices (``np.triu_indices``) would take more memory than the entries.
     """
     n, first = len(matrix), 0 if diagonal else 1
+    # Without the diagonal there are n entries less.
     packed = np.empty(n * (n + 1) // 2 - first * n, dtype=matrix.dtype)
     position = 0
     for i, row in enumerate(matrix):

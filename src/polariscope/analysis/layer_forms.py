@@ -62,6 +62,7 @@ class VectorForm(AbstractForm):
     ) -> Float[np.ndarray, "layer other_layer"]:
         scores = np.zeros((len(layers), len(layers)))
         for start in range(0, len(layers[0]), COLUMNS_AT_ONCE):
+            # Only a part is read and converted at a time, because layers can be memory-mapped files.
             part = np.stack([layer[start : start + COLUMNS_AT_ONCE] for layer in layers]).astype(np.float64)
             scores += part @ part.T
         return np.clip(scores, -1, 1)  # rounding
@@ -129,9 +130,11 @@ class NeighbourForm(AbstractForm):
         from scipy.sparse import csr_array
 
         n, k = layers[0].shape
+        # The pair of sample i and neighbour j has the number n i + j.
         columns = np.concatenate([(np.arange(n)[:, None] * n + layer).ravel() for layer in layers])
         # Number only pairs that occur, so the sparse matrix has no empty columns.
         _, columns = np.unique(columns, return_inverse=True)
+        # Each layer has n k entries, so the beginnings of the rows are known.
         starts = np.arange(len(layers) + 1) * (n * k)
         rows = csr_array((np.ones(len(columns), dtype=np.int64), columns, starts))
         return (rows @ rows.T).toarray() / (n * k)

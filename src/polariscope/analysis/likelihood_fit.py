@@ -139,6 +139,7 @@ def distance_from_uniform(values: Float[np.ndarray, "..."]) -> float:
     """
     ordered = np.sort(values, axis=None)
     steps = np.arange(len(ordered) + 1) / len(ordered)
+    # The empirical distribution jumps at each value, so both sides of the step are compared.
     return float(max(np.abs(ordered - steps[:-1]).max(), np.abs(ordered - steps[1:]).max()))
 
 

@@ -79,6 +79,7 @@ def cross_validate(
     if n_folds < 2:
         raise InputError("n_folds", "be at least 2", got=n_folds)
     folds = np.array_split(generator(seed, "linear evidence").permutation(n_samples), min(n_folds, n_samples))
+    # The first fold is the largest, so all training sets have at least this many observations.
     max_latents = n_latents_at_most(n_samples - len(folds[0]), rows.shape[1])
     squares, losses = [], []
     for fold in folds:
@@ -96,6 +97,7 @@ def cross_validate(
         return LinearEvidence(answer, (answer, answer), traces, gammas, mean)
 
     every = np.arange(len(folds))
+    # A weight of 0 leaves a fold out.
     answers = [judge(np.where(every == left_out, 0.0, sizes)).n_latents for left_out in every]
     return dataclasses.replace(judge(sizes), interval=(min(answers), max(answers)))
 
@@ -141,6 +143,7 @@ def _principal(
     centre = training.mean(axis=0, dtype=np.float64)
     centred = training - centre
     values, vectors = np.linalg.eigh(centred.T @ centred / len(training))
+    # eigh returns ascending order. Rounding can make eigenvalues of a singular matrix negative.
     return np.maximum(values[::-1], 0.0), (held_out - centre) @ vectors[:, ::-1]
 
 
@@ -149,6 +152,7 @@ def _losses(
 ) -> Float[np.ndarray, "other model"]:
     """Return −log p(x) of each observation by probabilistic PCA with 0 … ``max_latents`` components."""
     squares, n_features = along**2, len(values)
+    # Constant data have a mean of 0, and the logarithm of γ must be finite.
     floor = FLOOR * max(float(values.mean()), np.finfo(float).tiny)
     columns = []
     for n in range(max_latents + 1):
@@ -170,4 +174,5 @@ def _traces(
     floor = FLOOR * squares.mean()
     gammas = np.array([max(floor, squares[n:].mean()) for n in range(1, max_latents + 1)])
     ratios = gammas[:, None] / np.maximum(squares[:max_latents], np.finfo(float).tiny)
+    # Row n of the lower triangle contains the first n latents.
     return np.tril(np.minimum(1.0, ratios)).sum(axis=1), gammas

@@ -13,6 +13,8 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractStoredRecord
 from polariscope.core.seeds import generator
+from polariscope.numerics.mixtures import log_gaussian_mixture
+from polariscope.numerics.overlap import mean_overlap
 
 Discrepancy = Callable[[Float[np.ndarray, "first latent"], Float[np.ndarray, "second latent"]], float]
 """Distance between the distributions of two samples."""
@@ -84,6 +86,7 @@ def prior_fit(
         raise InputError(problem="overlap requires at least 2 encodings", got=1, remedy="encode more")
     if (draws is None) != (log_density is None):
         raise InputError("draws and log_density", "be passed together")
+    # In random order, so the first n_compared rows below are a random subset too.
     order = generator(seed, "prior-fit").permutation(representation.n_samples)[:n_points]
     mean, variance, sampled = (
         np.asarray(part, dtype=np.float64)[order]
@@ -104,8 +107,6 @@ def prior_fit(
     compared = None
     if draws is not None and discrepancy is not None:
         compared = discrepancy(sampled[:n_compared], draws[:n_compared])
-    from polariscope.numerics.overlap import mean_overlap
-
     return PriorFit(
         divergence=divergence,
         error=error,
@@ -125,8 +126,6 @@ def _divergence(
     covariance: Float[np.ndarray, "sample latent latent"] | None,
 ) -> tuple[float, float]:
     """Return KL(p ‖ q) and its standard error."""
-    from polariscope.numerics.mixtures import log_gaussian_mixture
-
     if len(draws) < 2:
         raise InputError("draws", "be at least 2 for a standard error", got=len(draws))
     factor = None if covariance is None else np.linalg.cholesky(covariance)

@@ -233,6 +233,7 @@ class Representation(AbstractRecord):
         """Return named arrays and metadata, for a file."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
         metadata = {name: getattr(self, name) for name in METADATA}
+        # The array files cannot contain text, so names are stored as metadata.
         if self.ids is not None and self.ids.dtype.kind in "iu":
             arrays["ids"] = self.ids.copy()  # files reject two names of the same array
         elif self.ids is not None:
@@ -246,6 +247,7 @@ class Representation(AbstractRecord):
         :param arrays: arrays by name.
         :param words: metadata by name.
         """
+        # JSON has lists instead of tuples.
         tuples = {name: tuple(words[name]) for name in ("factor_names", "factor_kinds", "notes")}
         ids = {"ids": np.array(words["ids"])} if "ids" in words else {}
         return cls(**{**arrays, **words, **tuples, **ids})

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from polariscope.analysis.code_checks import check_factors, named
+from polariscope.analysis.code_checks import check_factors, check_names
 from polariscope.analysis.code_table import Table
 from polariscope.analysis.metrics import Coverage, Score, Scores, family
 from polariscope.analysis.regime.latent_types import moments, types_of
@@ -83,6 +83,7 @@ def score(
     if latents not in get_args(Coverage):
         raise unknown("latents", latents, get_args(Coverage))
     plan = _plan(metrics, options)
+    # Also for all latents, because the record lists which of them are in use.
     in_use = latents_in_use(representation) if isinstance(representation, Representation) else None
     if latents == "in-use":
         if in_use is None or not isinstance(representation, Representation):
@@ -140,7 +141,9 @@ def _columns_of(rep: Representation, latents: Sequence[int]) -> Representation:
     last = ("mean", "variance", "sampled", "rate", "effect", "effect_error", "prior_mean", "prior_variance")
     arrays = {name: getattr(rep, name) for name in last}
     selected: dict[str, Any] = {
-        name: None if array is None else array[..., keep] for name, array in arrays.items()
+        # Latents are the last axis of all these arrays, with and without samples.
+        name: None if array is None else array[..., keep]
+        for name, array in arrays.items()
     }
     covariance = None if rep.covariance is None else rep.covariance[:, keep][:, :, keep]
     return dataclasses.replace(rep, **selected, covariance=covariance)
@@ -236,6 +239,7 @@ def _arrays(
             "factors", "be omitted with a Representation, which includes them", remedy="set them there"
         )
     codes = representation.mean if source == "mean" else representation.sampled
+    # An empty tuple means that no kinds are declared.
     kinds = factor_kinds if factor_kinds is not None else representation.factor_kinds or None
     return _Arrays(
         codes,
@@ -259,6 +263,7 @@ class _Pass:
     ) -> None:
         traits = [family.traits(name) for name in metrics]
         needs_factors = any("factors" in trait["needs"] for trait in traits)
+        # Types take time to compute, so they are computed only if a metric uses them.
         uses_types = any("types" in trait["uses"] for trait in traits)
         self.arrays = arrays
         self.known: dict[str, Any] = {
@@ -300,13 +305,7 @@ class _Pass:
                 remedy="encode a dataset with known factors, or pass factors together with an array of codes",
             )
         factors = check_factors(self.arrays.factors, self.without_factors.n_samples)
-        names = named(self.arrays.factor_names, factors.shape[1])
-        if len(names) != factors.shape[1]:
-            raise InputError(
-                "factor_names",
-                f"have a name for each of the {factors.shape[1]} factors",
-                got=f"{len(names)} names",
-            )
+        names = check_names(self.arrays.factor_names, factors.shape[1])
         varies = np.array([len(np.unique(column)) > 1 for column in factors.T])
         if not varies.any():
             return None, InputError(

@@ -298,6 +298,7 @@ def _named(models: Any, names: Sequence[str] | None) -> tuple[list[Any], tuple[s
         if names is not None:
             raise InputError("names", "be omitted with a mapping, whose keys are the names")
         return list(models.values()), tuple(map(str, models))
+    # An array with three axes is a list of models.
     if isinstance(models, Representation) or (isinstance(models, np.ndarray) and models.ndim < 3):
         raise InputError("models", "be a list or a mapping of at least 2 models", got="one")
     listed = list(models)
@@ -340,6 +341,7 @@ class _Scored:
     @property
     def centrality(self) -> Float[np.ndarray, " model"]:
         """Mean agreement of each model with the others."""
+        # The agreement of a model with itself, 1, is subtracted.
         return (self.agreement.sum(axis=1) - 1) / (len(self.agreement) - 1)
 
     @property
@@ -396,6 +398,7 @@ class _JointCodes:
     def shuffled(self, draw: np.random.Generator) -> _Scored:
         """Compute the agreement after shuffling the samples of each model."""
         related, plain = np.empty_like(self.related), np.empty_like(self.plain)
+        # Each model has its own order, so latents within a model stay dependent.
         for part in self.parts:
             order = draw.permutation(len(related))
             related[:, part], plain[:, part] = self.related[order, part], self.plain[order, part]
@@ -434,10 +437,12 @@ def _space(correlations: Float[np.ndarray, "all all"], parts: list[slice]) -> fl
     """Return the mean R² of every latent on all latents of each other model; 0 if there are none."""
     shares = []
     for j, other in enumerate(parts):
+        # Nearly dependent latents would make the inverse large and R² noise.
         inverse = np.linalg.pinv(correlations[other, other], hermitian=True, rcond=1e-10)
         for i, one in enumerate(parts):
             if i != j and one.stop > one.start:
                 cross = correlations[one, other]
+                # R² = c C⁻¹ cᵀ for each row c of correlations with the other model's latents.
                 shares.append(np.einsum("ab,bc,ac->a", cross, inverse, cross))
     return float(np.clip(np.concatenate(shares), 0.0, 1.0).mean()) if shares else 0.0
 

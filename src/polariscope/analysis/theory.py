@@ -203,11 +203,13 @@ def linear_size(
     if gamma is None:
         discarded = np.append(np.cumsum(values[::-1])[::-1], 0.0)[counts]  # Σ_{i > n} λ_i
         lowest = FLOOR * values.mean() if floor is None else floor
+        # A single feature leaves no direction to average over.
         gammas = np.maximum(lowest, discarded / np.maximum(len(values) - counts, 1))
     else:
         gammas = np.full(max_latents, float(gamma))
     # searchsorted requires ascending order, so both sides are negated.
     active = np.minimum(counts, np.searchsorted(-values, -gammas))  # number of the n latents with λ > γ_n
+    # Entry k is the sum of 1/λ over the k largest eigenvalues.
     inverses = np.cumsum(np.append(0.0, 1 / values[values > 0]))
     traces = gammas * inverses[active] + (counts - active)
     answer = first_stretch(traces, threshold)
@@ -372,6 +374,7 @@ def conditional_prior(
 
     def given_u(values: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample latent"]:
         sums = np.zeros((len(counts), values.shape[1]))
+        # add.at adds every row of a group; sums[group] += values would add only one.
         np.add.at(sums, group, values)
         return (sums / counts[:, None])[group]
 

@@ -156,6 +156,7 @@ def _cause(state: TrainingState) -> str:
             "Common causes are a large weight of the rate (β), a large variance of the decoder, and training that is "
             "too short."
         )
+    # In the order of the docstring: the first cause that applies is the most likely one.
     if state.rate_weight is not None and state.rate_weight > 1:
         return (
             f"Suspected cause: the weight of the rate, {state.rate_weight:g}. Lower it, or ramp it up from 0."

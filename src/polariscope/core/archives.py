@@ -45,6 +45,8 @@ _DESCRIBING = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )
+# zipfile raises NotImplementedError for versions that it does not know, UnicodeDecodeError for names that are
+# not UTF-8, and struct.error for headers that end early.
 DAMAGE = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile),
     *(EOFError, struct.error, NotImplementedError, UnicodeDecodeError),
@@ -185,6 +187,7 @@ def open_stream(path: Path, max_unpacked: float | None = None) -> Iterator[io.Bu
             yield stack.enter_context(path.open("rb"))
             return
         unpacked = stack.enter_context(gzip.open(path, "rb"))
+        # gzip stores the unpacked size modulo 2^32 only, so bytes are counted while they are read.
         bounded = _Bounded(unpacked, limit, lambda: too_large(path, limit))
         yield io.BufferedReader(bounded, BLOCK)
 
@@ -216,7 +219,9 @@ class Archive:
             check = _Check(self.path, self.limit)
             for info in file.infolist():
                 name = info.filename
+                # zipfile cuts a name at its first NUL, so the raw name is checked as well.
                 check.name(name, info.orig_filename)
+                # Bit 0 of the flags marks encryption.
                 if info.flag_bits & 0x1:
                     raise damaged(self.path, f"its entry {name!r} is encrypted")
                 if info.compress_type not in _METHODS:
@@ -224,6 +229,7 @@ class Archive:
                         self.path,
                         f"its entry {name!r} uses a compression method ({info.compress_type}) that is not supported",
                     )
+                # The upper 16 bits contain the Unix mode of the file.
                 if stat.S_ISLNK(info.external_attr >> 16):
                     raise damaged(self.path, f"its entry {name!r} is a link")
                 check.size(name, info.file_size)
@@ -265,6 +271,7 @@ class Archive:
                             yield entry, _Exact(self.path, entry, cast(Reader, stream))
                 return
             by_name = {entry.name: entry for entry in selected}
+            # In stream mode an entry can only be read before the next header, so it is yielded here.
             for info, tar in self._tar():
                 if info.name in by_name:
                     extracted = tar.extractfile(info)
@@ -284,6 +291,7 @@ class Archive:
                 f"contain {name!r}",
                 got=listed(entry.name for entry in self.entries) or "nothing",
             )
+        # Closing the generator closes the archive, also if the caller stops reading early.
         with contextlib.closing(self.walk(lambda entry: entry.name == name)) as entries:
             _, stream = next(entries)
             with translate_errors(self.path):
@@ -301,6 +309,7 @@ class _Check:
     def name(self, name: str, raw: str) -> None:
         parts = name.replace("\\", "/").split("/")
         shown = repr(parts[-1] or parts[0])
+        # A part that ends in a colon is a drive of Windows (C:).
         if name.startswith(("/", "\\")) or ".." in parts or parts[0].endswith(":") or "\0" in raw:
             raise damaged(self.path, f"its entry {shown} would be outside the archive")
         if name in self.names:

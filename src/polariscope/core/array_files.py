@@ -64,6 +64,7 @@ def read_array_header(stream: Reader, path: Path, name: str) -> ArrayHeader:
         }[version]
         shape, fortran_order, dtype = read(cast(BinaryIO, counted))
     except (ValueError, KeyError, SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError):
+        # NumPy parses the header as a Python literal, so hostile text can raise any error of Python's parser.
         raise not_arrays(path, f"{name!r} does not have the header of an array") from None
     if dtype.hasobject:
         raise not_arrays(path, f"{name!r} contains Python objects")
@@ -110,6 +111,7 @@ def read_arrays(
     if not is_zip(path):
         with path.open("rb") as file:
             header = read_array_header(file, path, path.name)
+            # The size is checked before memory is reserved, because a short header can declare any shape.
             if header.length + header.n_bytes != path.stat().st_size:
                 raise not_arrays(
                     path, f"its header declares {header.n_bytes:,} bytes, and the file has another size"
@@ -145,6 +147,7 @@ def array_entry(path: Path, entry: Entry, stream: Reader) -> ArrayHeader:
 
 
 def _read_array(stream: Reader, header: ArrayHeader) -> np.ndarray:
+    # A flat array is filled block by block, so the data are in memory only once.
     array = np.empty(math.prod(header.shape), dtype=header.dtype)
     if header.n_bytes:
         view = array.view(np.uint8)
@@ -169,6 +172,7 @@ def map_stored_array(path: Path, name: str) -> np.ndarray | None:
             return None
         with archive.open(info.filename) as stream:
             header = array_entry(path, Entry(info.filename, info.file_size), stream)
+    # A length of 0 cannot be mapped.
     if header.fortran_order or not header.n_bytes:
         return None
     with path.open("rb") as raw:
@@ -176,6 +180,8 @@ def map_stored_array(path: Path, name: str) -> np.ndarray | None:
         local = raw.read(30)
         if local[:4] != b"PK\x03\x04":
             raise damaged(path, f"{name!r} does not begin at the declared offset")
+        # The local header has its own lengths of name and extra field (bytes 26–29), which can differ from
+        # those in the directory of the archive.
         begin = info.header_offset + 30 + sum(struct.unpack("<HH", local[26:30])) + header.length
         if begin + header.n_bytes > path.stat().st_size:
             raise damaged(path, f"{name!r} extends beyond the end of the file")

@@ -85,6 +85,7 @@ def read_catalogue(home: str) -> Catalogue:
         name: Member(name, f"Plug-in of {plugin.package}, {plugin.value}.", {}, is_open=False)
         for name, plugin in (plugins_of(group) if group else {}).items()
     }
+    # Built-in members replace plug-ins of the same name, as in the registry.
     return Catalogue(noun, {**plugins, **members, **others})
 
 
@@ -100,6 +101,7 @@ def read_family(name: str) -> Catalogue:
 def _read_files(home: str) -> tuple[str, str | None, dict[str, Member]]:
     """Return the noun of a family, its group of entry points, and the members that its files declare."""
     module = _source(home)
+    # The __init__ of each family contains ``family = open_family(__name__, noun, …)``.
     call = module.assignments["family"]
     assert isinstance(call, ast.Call)
     noun = ast.literal_eval(call.args[1])
@@ -181,6 +183,7 @@ class _Source(dict[str, Any]):
         if name in self.assignments:
             self[name] = self.evaluate(self.assignments[name])
         elif name in self.definitions:
+            # Making the class would execute the file, so a stand-in has its name and defaults.
             self[name] = _ReadClass(name, (), {"__module__": self["__name__"], "source": self})
         elif name in self.imports:
             self[name] = _imported(*self.imports[name])
@@ -190,6 +193,7 @@ class _Source(dict[str, Any]):
 
     def evaluate(self, node: ast.expr) -> Any:
         """Return the value of an expression."""
+        # Names are resolved by __missing__, which Python calls for locals but not for globals.
         return eval(compile(ast.Expression(node), str(self.file), "eval"), {}, self)
 
     def find(self, name: str) -> tuple[_Source, Definition] | None:
@@ -206,6 +210,7 @@ class _Source(dict[str, Any]):
         if isinstance(node, ast.FunctionDef):
             return self._parameters(node)
         options: dict[str, Option] = {}
+        # As in the method resolution order, fields of the first base replace those of later ones.
         for base in reversed(node.bases):
             base = base.value if isinstance(base, ast.Subscript) else base  # AbstractAnalysis[Representation]
             home = self.find(base.id) if isinstance(base, ast.Name) else None
@@ -233,6 +238,7 @@ class _Source(dict[str, Any]):
             if is_option:
                 options[name] = Option(name, annotation, default, helps.get(name, ""))
             else:
+                # A subclass can withdraw an inherited option.
                 options.pop(name, None)
         return options
 

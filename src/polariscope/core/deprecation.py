@@ -55,6 +55,7 @@ def warn_deprecated(old: str, new: str, since: str, stacklevel: int = 2) -> None
     :param since: version of the deprecation.
     :param stacklevel: (default 2: the caller) frame that the warning points to, as in :func:`warnings.warn`.
     """
+    # One more frame, because this function is between the caller and the warning.
     warnings.warn(deprecation(old, new, since), DeprecatedWarning, stacklevel=stacklevel + 1)
 
 

@@ -129,6 +129,7 @@ class Worded(str):
         worded.text = text
         return worded
 
+    # The default of str would restore the text without its arguments.
     def __reduce__(self) -> tuple[object, ...]:
         return Worded, (self.text,)
 

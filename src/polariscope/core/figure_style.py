@@ -15,6 +15,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """Marker shapes paired with the colours, so figures are readable in greyscale."""
 
 STYLE: dict[Any, Any] = {
+    # Text stays text, so it can be selected and searched.
     "svg.fonttype": "none",
     "svg.hashsalt": "polariscope",  # makes the bytes of a figure reproducible
     "font.family": "sans-serif",

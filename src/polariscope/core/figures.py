@@ -62,6 +62,7 @@ def single_axes(size: tuple[float, float], title: str = "") -> tuple[Figure, Axe
     """
     figure = new_figure(size)
     axes = figure.add_subplot()
+    # Titles contain names of columns and files, in which a dollar sign is not mathematics.
     axes.set_title(title, parse_math=False)
     return figure, axes
 
@@ -84,6 +85,7 @@ def axes_grid(
     """
     n_columns = n_columns or n_axes
     figure = new_figure(size)
+    # The double negation rounds the number of rows up.
     grid = figure.subplots(-(-n_axes // n_columns), n_columns, squeeze=False, sharex=share_x, sharey=share_y)
     for unused in grid.flat[n_axes:]:
         unused.set_axis_off()
@@ -282,6 +284,7 @@ def svg_text(figure: Figure, *, transparent: bool = False) -> str:
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata=UNDATED["svg"], transparent=transparent)
     text = file.getvalue()
+    # The XML declaration and the document type are not allowed inside a page.
     return text[text.index("<svg") :]
 
 
@@ -296,10 +299,13 @@ def to_svg(figure: Figure, key: str, alternative: str) -> Markup:
     text = svg_text(figure, transparent=True)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     key = re.sub(r"[^A-Za-z0-9_-]", "-", key)
+    # Matplotlib repeats ids, so without a prefix a figure would use the clip paths of another one.
     text = re.sub(r'\bid="([^"]+)"', rf'id="{key}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", text)
+    # HTML resolves href without the XLink namespace, which a page does not declare.
     text = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{key}-\1"', text)
     text = text.replace("xlink:href", "href")
+    # The opening tag has a fixed width and height. The new one has only the viewBox, so the figure scales.
     opening = text[: text.index(">") + 1]
     box = re.search(r'viewBox="[^"]+"', opening)
     assert box is not None

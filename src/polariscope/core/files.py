@@ -117,7 +117,9 @@ def atomic(path: Path, guard: Guard | None = None) -> Iterator[Path]:
     path = check_target(path)
     with _writing(path, tempfile.mkstemp) as part:
         yield part
+        # mkstemp creates files that only their owner can read.
         part.chmod(0o666 & ~_umask())
+        # Flushed before it is renamed; after a power failure the name could otherwise refer to an empty file.
         _flush(part)
         if guard is not None:
             guard()
@@ -137,6 +139,7 @@ def atomic_folder(path: Path, guard: Guard | None = None) -> Iterator[Path]:
     path = check_target(path, folder=True)
     with _writing(path, lambda **where: (None, tempfile.mkdtemp(**where))) as part:
         yield part
+        # mkdtemp creates folders that only their owner can open.
         part.chmod(0o777 & ~_umask())
         for file in part.rglob("*"):
             if file.is_file():
@@ -176,10 +179,13 @@ def _writing(path: Path, make: Callable[..., tuple[int | None, str]]) -> Iterato
         try:
             yield part
         finally:
+            # Removed before the lock is released, so no other process sees it as a leftover. After a rename
+            # there is nothing to remove.
             _remove(part)
             if lock is not None:
                 os.close(lock)
     except OSError as error:
+        # Other errors can come from the caller's code and are not about writing.
         if error.errno not in NOT_WRITABLE:
             raise
         raise WriteError.of(path, error) from error
@@ -218,6 +224,7 @@ def remove_folder(path: Path) -> None:
     """
     gone = path.with_name(f".{path.name}.gone{PART}")
     with _held(path):
+        # A leftover of a killed process under this name would make the rename fail.
         shutil.rmtree(gone, ignore_errors=True)
         path.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
@@ -261,6 +268,7 @@ def _lock(part: Path) -> int | None:
     if fcntl is None:
         raise _NoLocksError
     try:
+        # Read-only, because a folder cannot be opened for writing.
         handle = os.open(part, os.O_RDONLY)
     except OSError:
         return None
@@ -287,6 +295,7 @@ def _flush(file: Path) -> None:
 
 
 def _umask() -> int:
+    # The mask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
     return mask
@@ -317,6 +326,7 @@ def digest_array(array: np.ndarray) -> str:
     """Return the SHA-256 of an array: of its bytes, type and shape."""
     import numpy as np
 
+    # A view of the bytes requires contiguous memory.
     array = np.ascontiguousarray(array)
     sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
     sha.update(array.view(np.uint8).data if array.size else b"")
@@ -335,6 +345,7 @@ def read_arrays(path: Path, max_unpacked: float | None = None) -> dict[str, np.n
     :param path: the file.
     :param max_unpacked: (default none: 4 GB or 200 times the file) maximum size after unpacking, in gigabytes.
     """
+    # NumPy is imported only when arrays are read.
     from polariscope.core import array_files
 
     return array_files.read_arrays(path, max_unpacked)
@@ -385,6 +396,7 @@ def read_header(path: Path) -> Any:
 
     check_regular(path)
     try:
+        # Reading the header does not require PyTorch.
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
     except SafetensorError:
@@ -413,5 +425,6 @@ def digest_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
         tensor = tensors[name].detach().cpu().contiguous()
         sha.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)};".encode())
         if tensor.numel():
+            # Viewed as bytes in PyTorch, because NumPy has no bfloat16. A scalar must be flattened for a view.
             sha.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return sha.hexdigest()

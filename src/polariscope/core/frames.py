@@ -45,6 +45,7 @@ def frame_of(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] = ()) -> 
 def _series(values: list[Any]) -> Series[Any]:
     from pandas import Series
 
+    # The exact type distinguishes True from 1, which isinstance does not.
     kinds = {type(value) for value in values if value is not None}
     if kinds == {float}:
         return Series(values, dtype="float64")
@@ -52,6 +53,7 @@ def _series(values: list[Any]) -> Series[Any]:
         return Series(values, dtype="str")
     if kinds == {bool}:
         return Series(values, dtype="boolean" if None in values else "bool")
+    # Larger integers do not fit int64 and stay Python objects.
     if kinds == {int} and all(value is None or abs(value) < 2**63 for value in values):
         return Series(values, dtype="Int64" if None in values else "int64")
     return Series(values, dtype="object")
@@ -71,6 +73,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
     :param frame: the frame.
     """
     columns = [cells_of(frame[name]) for name in frame.columns]
+    # Without columns, zip would lose the number of rows.
     if not columns:
         return [{} for _ in range(len(frame))]
     return [dict(zip(frame.columns, cells, strict=True)) for cells in zip(*columns, strict=True)]

@@ -56,6 +56,8 @@ def convert(value: object, annotation: object) -> Any:
     if any(type(value) is kind for kind in kinds):
         return value
     for kind in kinds:
+        # Foreign values fail in many ways: int(inf) overflows, Decimal("x") is an invalid operation, and comparing
+        # a tensor with several values raises RuntimeError.
         with contextlib.suppress(ValueError, TypeError, ArithmeticError, RuntimeError):
             return _as_kind(value, kind)
     raise ValueError(f"{value!r} is not {describe(annotation)}")
@@ -78,6 +80,7 @@ def _as_kind(value: Any, kind: Any) -> Any:
         return _as_switch(value)
     if kind is int:
         return _as_integer(value)
+    # Python would convert b"4" to 4.0.
     if kind is float and not _is_switch(value) and not isinstance(value, bytes):
         return float(value)
     if kind is str and isinstance(value, str):
@@ -103,6 +106,7 @@ def _is_switch(value: Any) -> bool:
 
 
 def _as_switch(value: Any) -> bool:
+    # A number from a file can be 1.0 instead of 1.
     text = str(value.item() if hasattr(value, "item") else value).strip().lower().removesuffix(".0")
     if text not in SWITCH:
         raise ValueError
@@ -254,6 +258,7 @@ def violation(annotation: object, value: object) -> str | None:
             return None
         return ALL_FINITE if broken <= {FINITE, ALL_FINITE} else f"be {describe(annotation)}"
     if annotation is bool:
+        # The name covers NumPy's type (bool_ in version 1, bool in version 2) without importing NumPy.
         return None if type(value).__name__ in ("bool", "bool_") else "be True or False"
     if annotation is int:
         return None if isinstance(value, Integral) and not isinstance(value, bool) else "be an integer"
@@ -350,6 +355,8 @@ def describe(annotation: object) -> str:
         return WORDS[annotation]
     arguments = [argument for argument in get_args(annotation) if argument is not Ellipsis]
     if origin is tuple:
+        # "an integer, at least 1" becomes "a list of integers, each at least 1": the plural belongs to the
+        # noun, before "of".
         item, comma, within = describe(arguments[0]).partition(", ")
         noun, of, rest = item.split(" ", 1)[-1].partition(" of ")
         return f"a list of {noun}s{of}{rest}{comma}{'each ' if within else ''}{within}"

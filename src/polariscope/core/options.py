@@ -95,6 +95,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
 def _field_docstrings(concept: Any) -> dict[str, str]:
     """Return the string literal under each field of a dataclass and of the dataclasses it inherits from."""
     docstrings: dict[str, str] = {}
+    # Base classes come first, so a subclass replaces the text of an inherited field.
     for kind in reversed(inspect.getmro(concept)):
         if not dataclasses.is_dataclass(kind):
             continue
@@ -110,6 +111,7 @@ def documented_fields(node: ast.ClassDef) -> dict[str, str]:
     :param node: syntax tree of the class.
     """
     docstrings = {}
+    # Each statement is paired with the next one: a field is documented by the string below it.
     for field, text in zip(node.body, node.body[1:], strict=False):
         if (
             isinstance(field, ast.AnnAssign)
@@ -213,6 +215,7 @@ def route(
     for key in names:
         plain = [(part, key) for part, known in parts.items() if key in known]
         homes = {part for part, _ in plain}
+        # A part is skipped if another one with higher priority has the same option.
         plain = [match for match in plain if not homes & {*(defers or {}).get(match[0], ())}]
         matches = plain + [
             (part, key.removeprefix(f"{part}_"))
@@ -396,6 +399,7 @@ def checked(kind: Kind) -> Kind:
             check_values(kind, values)
             hints: dict[str, Any] = _hints(cast("Callable[..., Any]", kind))
             # 4 and 4.0, or a list and a tuple, are one setting: they have the same record and the same hash.
+            # The slice leaves out self and the arguments passed by name.
             args = tuple(
                 _of_type(value, hints.get(name)) for name, value in list(values.items())[1 : len(args) + 1]
             )
@@ -413,6 +417,7 @@ def _of_type(value: Any, annotation: Any) -> Any:
     try:
         return convert(value, annotation)
     except ValueError:
+        # The value has passed its check, so a type that convert does not support stays as it is.
         return value
 
 

@@ -102,6 +102,8 @@ def _parsed(parse: Callable[[str], Any], text: str, where: str, format: str) -> 
         is_deep = True
     if is_deep:
         raise ParseError(f"{where} is damaged: its values are nested more than {MAX_DEPTH} deep.")
+    # Decoded UTF-8 contains no surrogates, so only an escape can produce one. The search for escapes is fast;
+    # most files are not dumped again.
     if _ESCAPED_SURROGATE.search(text) and _SURROGATE.search(
         json.dumps(value, ensure_ascii=False, default=str)
     ):

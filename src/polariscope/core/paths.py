@@ -14,6 +14,7 @@ KINDS_OF_FILE: tuple[tuple[Callable[[int], bool], str], ...] = (
     (stat.S_ISCHR, "device"),
     (stat.S_ISBLK, "device"),
     (stat.S_ISSOCK, "socket"),
+    # Links are followed before the test, so only a circular one is still a link.
     (stat.S_ISLNK, "circular link"),
 )
 """Kinds of files that are neither regular files nor folders, with a word for each."""

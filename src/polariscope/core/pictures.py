@@ -97,6 +97,7 @@ def join(
     """Arrange pictures of equal size in a row."""
     height, width, colours = pictures[0].shape
     gap = np.full((height, max(1, width // 16), colours), PAPER, dtype=np.uint8)
+    # The first gap is dropped: gaps are between pictures only.
     parts = [part for picture in pictures for part in (gap, picture)][1:]
     return np.concatenate(parts, axis=1)
 
@@ -105,6 +106,7 @@ def data_uri(picture: UInt8[np.ndarray, "height width colour"]) -> str:
     """Return a picture as a PNG data URI."""
     from PIL import Image
 
+    # Pillow has no images with one colour axis; grey ones have two axes.
     squeezed = picture[:, :, 0] if picture.shape[2] == 1 else picture
     file = io.BytesIO()
     Image.fromarray(squeezed).save(file, format="PNG", optimize=True)

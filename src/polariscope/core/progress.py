@@ -179,6 +179,7 @@ class ProgressDisplay:
         from rich.text import Text
 
         self.every_seconds, self.clock = every_seconds, clock
+        # Names of tasks can contain brackets, which are markup in rich.
         self.console = Console(file=sys.stderr, highlight=False, markup=False)
         self.is_live = self.console.is_terminal or self.console.is_jupyter
         self.text = Text()
@@ -203,6 +204,8 @@ class ProgressDisplay:
         if self.is_live:
             return
         if self.printed is None:
+            # The first line of a log is printed after the full interval, so short jobs print nothing but
+            # their end.
             self.printed = self.clock()
         if event.is_done or self.clock() - self.printed >= self.every_seconds:
             self.print(event)
@@ -213,6 +216,7 @@ class ProgressDisplay:
         :param event: the state of a task.
         """
         self.printed = self.clock()
+        # In a log, rich would otherwise break lines at 80 characters.
         self.console.print(str(event), soft_wrap=True)
 
 

@@ -59,6 +59,7 @@ def to_plain(value: object) -> Any:
     if hasattr(value, "tolist"):
         return to_plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
+        # NaN is not a key of this mapping, so it becomes None.
         return INFINITIES.get(value)
     return value
 
@@ -200,6 +201,7 @@ def _read(hint: Any, value: Any, where: str) -> Any:
             for key, item in value.items()
         }
     if origin is Literal:
+        # The type is compared too, because True equals 1.
         if not any(value == choice and type(value) is type(choice) for choice in arguments):
             raise _MisfitError(where, f"be one of {', '.join(map(str, arguments))}", value)
         return value
@@ -228,6 +230,7 @@ def _read_union(arguments: tuple[Any, ...], value: Any, where: str) -> Any:
     choices = [argument for argument in arguments if argument is not type(None)]
     if len(choices) == 1:
         return _read(choices[0], value, where)
+    # Sorting is stable, so only floats move to the end.
     for choice in sorted(choices, key=lambda choice: choice is float):
         try:
             return _read(choice, value, where)
@@ -241,7 +244,7 @@ def _read_sequence(origin: Any, arguments: tuple[Any, ...], value: Any, where: s
     if not isinstance(value, (list, tuple)):
         raise _MisfitError(where, "be a list", value)
     repeated = origin is list or (len(arguments) == 2 and arguments[1] is Ellipsis)
-    hints = [arguments[0]] * len(value) if repeated else [hint for hint in arguments if hint != ()]
+    hints = [arguments[0]] * len(value) if repeated else list(arguments)
     if len(hints) != len(value):
         raise _MisfitError(where, f"be a list of length {len(hints)}", value)
     items = enumerate(zip(hints, value, strict=True))
@@ -275,6 +278,7 @@ def _read_array(hint: Any, value: Any, where: str) -> np.ndarray:
             f"an array annotated {hint} cannot be read back; annotate it with Float, Int or Bool."
         )
     try:
+        # As objects, cells keep their types, so True in an array of numbers is detected below.
         cells = np.array(value, dtype=object)
     except ValueError:
         raise _MisfitError(where, "have rows of equal length") from None
@@ -284,6 +288,7 @@ def _read_array(hint: Any, value: Any, where: str) -> np.ndarray:
         is_infinite = dtype == "float64" and isinstance(cell, str) and cell in NUMBERS
         if type(cell) not in CELLS[dtype] and not is_infinite:
             raise _MisfitError(where, f"contain {'truth values' if dtype == 'bool' else 'numbers'}", cell)
+    # NumPy converts None to NaN and "Infinity" to ∞.
     return cells.astype(dtype)
 
 
@@ -308,6 +313,8 @@ def _shaped(hints: Mapping[str, Any], fields: dict[str, Any], where: str) -> dic
                 f"{where}.{name}" if where else name, f"have {len(names)} axes, got {array.ndim}"
             )
         for axis, length in zip(names, array.shape, strict=True):
+            # Only plain names are compared: numbers, expressions and names with an underscore have no common
+            # length.
             if axis.isidentifier() and axis[0] != "_" and lengths.setdefault(axis, length) != length:
                 raise _MisfitError(
                     f"{where}.{name}" if where else name,

@@ -15,6 +15,7 @@ from importlib.resources import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.text import joined
 
+# The characters around a key exclude parts of addresses, paths and longer words.
 KEY = re.compile(r"(?<![\w/.-])[a-z]{3,}(?:19|20)\d\d[a-z]?(?![\w-])")
 """Pattern of a citation key: the first author in lower case and the year."""
 

@@ -138,6 +138,7 @@ class Family(Mapping):  # not Mapping[str, Any]: run-time type checkers would it
             if loaded is not self._members[plugin.name]:
                 raise plugin.error(self.noun, f"the object is not the {self.noun} that its module registers")
         except BaseException:
+            # Also for an interrupt, because a half-imported plug-in must not stay registered.
             self._members, self._traits = members, traits
             raise
 
@@ -176,6 +177,7 @@ class Family(Mapping):  # not Mapping[str, Any]: run-time type checkers would it
         for folder in self.folders if name == SUPPORT else ():  # for tools that resolve dotted names
             if f"{folder}.{SUPPORT}" in sys.modules:
                 return sys.modules[f"{folder}.{SUPPORT}"]
+        # Python and its tools look for private names such as __wrapped__, which must not import all members.
         if name.startswith("_") or not self._find(name.replace("_", "-")):
             raise AttributeError(str(unknown(self.noun, name, (member.replace("-", "_") for member in self))))
         return self._members[name.replace("_", "-")]
@@ -200,6 +202,7 @@ class Family(Mapping):  # not Mapping[str, Any]: run-time type checkers would it
 
     def traits(self, name: str) -> Mapping[str, Any]:
         """Return the traits that a member declares in its decorator."""
+        # This imports the member, which registers its traits.
         self[name]
         return dict(self._traits[name])
 

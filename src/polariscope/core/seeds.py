@@ -33,12 +33,14 @@ def derive(seed: int, *names: object) -> int:
     (True, False)
     """
     check_seed(seed)
+    # As JSON, the names ("a", "b") and ("ab",) are different texts.
     text = json.dumps([str(part) for part in (seed, *names)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
 def generator(seed: int, *names: object) -> np.random.Generator:
     """Return a NumPy generator for the stream ``names`` of ``seed``."""
+    # The generator is named, because NumPy can change the one behind default_rng.
     return np.random.Generator(np.random.PCG64(derive(seed, *names)))
 
 
@@ -55,6 +57,7 @@ def random_words(
     >>> bool((random_words(0, "noise", indices=np.array([8]), width=3) == both[1]).all())
     True
     """
+    # Counters of different samples must not overlap, so the index is shifted beyond the last column.
     room = np.uint64(max(20, (width - 1).bit_length()))
     columns = np.arange(width, dtype=np.uint64)
     counters: np.ndarray = (indices.astype(np.uint64)[:, None] << room) + columns
@@ -72,6 +75,7 @@ def uniforms(
 ) -> Float[np.ndarray, "sample width"]:
     """Return uniform numbers in the open interval (0, 1), by index as in :func:`random_words`."""
     bits = random_words(seed, *names, indices=indices, width=width)
+    # The upper 53 bits fill the significand of a float; adding one half excludes 0 and 1.
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 

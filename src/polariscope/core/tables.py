@@ -174,6 +174,7 @@ class TextTable:
         sides = "".join("r" if is_number else "l" for is_number in self.is_number)
         levels = [name if isinstance(name, tuple) else (name,) for name in self.header]
         depth = max(map(len, levels))
+        # Shorter headings are filled at the top, so names of columns are on the last line.
         levels = [(*[""] * (depth - len(level)), *level) for level in levels]
         lines = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule"]
         lines += [" & ".join(_latex_heading(levels, level)) + r" \\" for level in range(depth)]
@@ -206,6 +207,7 @@ def latex(text: str) -> str:
     :param text: the text.
     """
     signs = {**SPECIAL, **{letter: f"$\\{name}$" for letter, name in GREEK.items()}}
+    # One pass, because the codes contain characters that are replaced themselves.
     return re.sub("|".join(map(re.escape, signs)), lambda match: signs[match[0]], text)
 
 

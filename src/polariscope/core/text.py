@@ -144,6 +144,7 @@ def readable(value: float | int | None, *, whole: bool = False) -> str:
         return "0"
     if whole and size == round(size):
         return f"{sign}{size:,.0f}"
+    # Three decimals would show 0.000.
     if size < 0.0005:
         return f">{NO_BREAK}−0.001" if sign else f"<{NO_BREAK}0.001"
     decimals = 3 if size < 10 else 2 if size < 100 else 1
@@ -162,6 +163,7 @@ def percent(share: float | int | None) -> str:
         return DASH
     if 0 < share < 0.001:
         return f"<{NO_BREAK}0.1{NO_BREAK}%"
+    # More digits near 0 and 1: 0.996 is not all.
     digits = 1 if 0 < abs(share) < 0.1 or 0.99 < share < 1 else 0
     return f"{100 * share:.{digits}f}{NO_BREAK}%".replace("-", "−")
 

@@ -70,6 +70,7 @@ def array_file(key: str) -> Path:
 
     :param key: the name of its dataset, a slash, and an identifier of the array.
     """
+    # The pattern allows dots, so the parent folder is excluded separately.
     if not _KEY.fullmatch(key) or ".." in key:
         raise InputError("key", "be lower-case words joined by '/'")
     return arrays_folder() / f"{key}.npy"
@@ -101,6 +102,7 @@ def cached_array(
     def renew(damaged: MappedFile | None = None, reason: str = "") -> MappedFile:
         return _create(path, layout, write, task, damaged, reason)
 
+    # A damaged file is opened again under the lock, which also warns about it.
     try:
         cached = open_sealed(path, layout)
     except DamagedCacheError:
@@ -124,10 +126,12 @@ def _create(
     try:
         with filelock.FileLock(path.with_suffix(".lock")):
             try:
+                # Another process can have created it while this one waited for the lock.
                 cached = open_sealed(path, layout)
             except DamagedCacheError as error:
                 logger.warning("%s It is created again.", error)
                 cached = None
+            # The same device and inode: it is still the file in which a damaged block was found.
             if cached is not None and (damaged is None or cached.identity != damaged.identity):
                 return cached
             if cached is not None:
@@ -192,6 +196,7 @@ def content_digest(path: Path) -> str:
     state = _state(path)
     if state["size"] < LARGE:
         return files.digest_file(path)
+    # A digest of the path is a valid file name of bounded length.
     note = cache_folder() / "digests" / f"{files.digest(str(path.resolve()))[:40]}.json"
     if (cached := _cached_digest(note, state)) is not None:
         return cached
@@ -220,6 +225,7 @@ def _cached_digest(note: Path, state: dict[str, Any]) -> str | None:
     """Return the digest in a file of the cache folder; None if it is missing, damaged or of another file."""
     try:
         record = read_json(note)
+    # A note that cannot be read is treated as missing: the digest is computed again.
     except (OSError, PolariscopeError, ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or not isinstance(digest := record.get("sha256"), str):
@@ -254,7 +260,10 @@ def cached_files(name: str | None = None, originals: bool = False) -> list[Cache
                 and name in (None, dataset_folder.name)
             ):
                 files_in = (
-                    path for path in sorted(dataset_folder.rglob("*")) if path.is_file() or path.is_symlink()
+                    # A link without a target is not a file, but it can be deleted.
+                    path
+                    for path in sorted(dataset_folder.rglob("*"))
+                    if path.is_file() or path.is_symlink()
                 )
                 listed += [CachedFile(dataset_folder.name, path, path.lstat().st_size) for path in files_in]
     return listed
@@ -269,6 +278,7 @@ def remove_cached(cached: list[CachedFile]) -> None:
     for file in cached:
         file.path.unlink(missing_ok=True)
         for folder in file.path.parents:
+            # Folders outside the cache, and the cache folder itself, are never removed.
             if folder == root or not folder.is_relative_to(root) or any(folder.iterdir()):
                 break
             folder.rmdir()

@@ -63,6 +63,7 @@ class Layout:
 
     def seal(self, header: bytes, digests: bytes) -> bytes:
         """Return the last digest of the file, which also distinguishes it from the array of another key."""
+        # The separator keeps "ab" + "c" and "a" + "bc" apart.
         return hashlib.sha256(b"\0".join((self.key.encode(), header, digests))).digest()
 
 
@@ -104,8 +105,10 @@ def write_sealed(path: Path, layout: Layout, write: Callable[[np.ndarray, Task],
     write(array, task)
     digests = b"".join(_block_digest(array, block) for block in range(layout.n_blocks))
     array.flush()
+    # The mapping is closed before the file is extended.
     del array
     with path.open("rb+") as file:
+        # The header is all that comes before the data.
         header = file.read(path.stat().st_size - layout.n_bytes)
         file.seek(0, os.SEEK_END)
         file.write(digests + layout.seal(header, digests))
@@ -120,6 +123,7 @@ def open_sealed(path: Path, layout: Layout, *, checked: bool = False) -> MappedF
     """
     try:
         with path.open("rb") as file:
+            # The state of the open file, because the path can be replaced meanwhile.
             state = os.fstat(file.fileno())
             length = state.st_size - layout.n_bytes - layout.seal_bytes
             has_room = 0 < length <= HEADER
@@ -143,6 +147,7 @@ def _empty(layout: Layout) -> Shaped[np.ndarray, "..."]:
 def _problem(path: Path, excess: int) -> str:
     with path.open("rb") as file:
         head = file.read(10)
+    # In version 1 of the format, bytes 8 and 9 contain the length of the header.
     if head[:6] == b"\x93NUMPY" and 10 + int.from_bytes(head[8:10], "little") == excess:
         return "was written by an earlier version, without digests"
     return "is damaged or belongs to other data"
@@ -166,6 +171,7 @@ class CachedArray:
         return self.shape[0]
 
     def __getitem__(self, rows: Rows) -> Shaped[np.ndarray, "..."]:
+        # A renewed file is checked too, because another block of it can be damaged.
         while (damaged := self._damaged_block(rows)) is not None:
             first, last = damaged * BLOCK, min((damaged + 1) * BLOCK, self._file.layout.n_bytes)
             self._file = self._renew(self._file, f"bytes {first:,} to {last:,} do not match their digest")
@@ -187,6 +193,7 @@ class CachedArray:
             return np.empty(0, np.int64)
         indices = np.atleast_1d(rows) if isinstance(rows, np.ndarray | int) else np.arange(len(self))[rows]
         wanted = np.zeros(len(self._file.checked), bool)
+        # The remainder makes negative indices positive.
         for first, last in _ranges(np.unique(indices % len(self)), self._file.layout.row_bytes):
             wanted[first : last + 1] = True
         return np.flatnonzero(wanted & ~self._file.checked)

@@ -94,6 +94,7 @@ def in_default_units(data: AbstractDataset, *, keep_units: object = False) -> Ab
     """
     if not isinstance(keep_units, bool):
         raise InputError("keep_units", "be True or False", got=f"{keep_units!r}")
+    # Data in [0, 1] have a natural unit, which a Bernoulli likelihood requires.
     if keep_units or len(data.shape) != 1 or data.is_unit_interval or _has_other_units(data):
         return data
     return _apply(data, DEFAULT_UNITS)
@@ -110,6 +111,7 @@ def before_units_changed(data: AbstractDataset) -> AbstractDataset | None:
     """
     if not isinstance(data, AbstractVariant):
         return None
+    # The recursion comes first, so the innermost rescaling wins.
     return before_units_changed(data.base) or (data.base if data.is_change_of_units else None)
 
 
@@ -148,6 +150,7 @@ def parse_variant(text: str) -> dict[str, Any]:
     name, _, rest = text.partition(":")
     record: dict[str, Any] = {"name": name.strip()}
     parts = rest.split(",") if rest.strip() else []
+    # Only some variants have a main option whose name can be omitted.
     bare = family.traits(name.strip()).get("bare") if parts else None
     if bare is not None and not _is_option(name, parts[0].partition("=")[0].strip()):
         record[bare] = parts.pop(0).strip()
@@ -206,6 +209,7 @@ def restore(record: Mapping[str, object], data: AbstractDataset) -> AbstractData
     variants = variants_of(record)
     if not variants or _has_other_units(data) or data.fingerprint == record.get("fingerprint"):
         return data
+    # Arrays in memory have the path None, and cannot be loaded again.
     is_from_memory = "path" in record and record["path"] is None and not isinstance(data, AbstractVariant)
     if is_from_memory and data.fingerprint == record.get("root_fingerprint"):
         return apply_variants(data, variants)

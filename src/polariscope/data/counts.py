@@ -84,6 +84,7 @@ def _sample_rows(n_samples: int, n_features: int) -> Int[np.ndarray, " row"]:
 
 def _facts(sample: Float[np.ndarray, "sample feature"], largest: float) -> ValueFacts:
     """Return the facts about integers, from a sample of rows and the largest value of the whole table."""
+    # In steps, because the statistics are computed from copies in float64.
     step = rows_at_once(sample.shape[1])
     statistics = merged(sample[first : first + step] for first in range(0, len(sample), step))
     positive = statistics.mean > 0
@@ -92,6 +93,7 @@ def _facts(sample: Float[np.ndarray, "sample feature"], largest: float) -> Value
         is_table=True,
         largest=largest,
         dispersion=float(np.median(ratios)) if ratios.size else 0.0,
+        # The sample can be float32, to which the largest value must be rounded as well.
         share_at_largest=float(np.mean(sample == sample.dtype.type(largest))),
         is_distinct=_is_distinct(sample[:, statistics.deviation > 0]),
         n_rows=len(sample),
@@ -117,6 +119,7 @@ def is_whole(values: Shaped[np.ndarray, "..."]) -> bool:
 
     :param values: values of any shape.
     """
+    # Booleans and unsigned integers need not be read.
     return values.dtype.kind in "bu" or bool(
         values.min(initial=0) >= 0 and (values.dtype.kind == "i" or (values == np.rint(values)).all())
     )

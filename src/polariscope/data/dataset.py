@@ -165,6 +165,7 @@ class AbstractDataset(abc.ABC):
         :param indices: indices of observations.
         """
         array = np.atleast_1d(np.asarray(indices))
+        # NumPy converts an empty list to floats, which the check below would refuse.
         if array.size == 0:
             return np.zeros(0, dtype=np.int64)
         if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):

@@ -115,6 +115,7 @@ def fetch(
             if not new:
                 raise
             for path in new:
+                # They would count as present in the next call.
                 path.unlink(missing_ok=True)
             raise PolariscopeError(
                 f"The files downloaded for {name} are not the expected ones and were removed: {error}"
@@ -165,11 +166,13 @@ def download(file: OriginalFile, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (
+            # A second download of the same file fails at once instead of waiting.
             filelock.FileLock(folder / f".{file.name}.lock", timeout=0),
             shown_progress(f"{file.name}: downloading", patience=0.5) as progress,
         ):
             _complete(file, part, note, progress)
             _verify(file, part, note)
+            # On disk before it gets its name, so an incomplete file never has it.
             with part.open("rb+") as opened:
                 os.fsync(opened.fileno())
             part.replace(target)
@@ -195,6 +198,7 @@ def _complete(file: OriginalFile, part: Path, note: Path, progress: Task) -> Non
             reason = "the connection ended early"
         except urllib.error.HTTPError as error:
             reason = f"the server returned {error.code} {error.reason}"
+            # Other client errors are permanent: a missing file does not appear by waiting.
             if error.code < 500 and error.code not in (408, 429):
                 raise _unreachable(file, part, reason) from None
         except BROKEN as error:
@@ -206,6 +210,7 @@ def _complete(file: OriginalFile, part: Path, note: Path, progress: Task) -> Non
             if isinstance(cause, socket.gaierror):
                 raise _unreachable(file, part, reason) from None
         after = part.stat().st_size if part.exists() else 0
+        # Connections that brought data do not count as failures, however many are needed.
         failures = 0 if after > before else failures + 1
         if failures == TRIES:
             raise _unreachable(file, part, reason)
@@ -217,8 +222,10 @@ def _receive(file: OriginalFile, part: Path, note: Path, progress: Task) -> bool
     assert file.url is not None
     have = part.stat().st_size if part.exists() else 0
     edition = read_json(note) if have and note.exists() else None
+    # Compressed by the server, lengths and ranges would not be those of the file.
     headers = {"User-Agent": f"polariscope/{__version__}", "Accept-Encoding": "identity"}
     if edition is not None:
+        # With If-Range the server sends the whole file if its edition has changed.
         headers |= {"Range": f"bytes={have}-", "If-Range": edition}
     try:
         response = urllib.request.urlopen(urllib.request.Request(file.url, headers=headers), timeout=TIMEOUT)
@@ -226,17 +233,20 @@ def _receive(file: OriginalFile, part: Path, note: Path, progress: Task) -> bool
         if error.code != 416:  # either nothing is left to send, or the part belongs to another file
             raise
         with error:
+            # The range is beyond the end because the part is already complete.
             whole = error.headers.get("Content-Range", "") == f"bytes */{have}"
         if not whole:
             part.unlink()
         return whole
     with response:
+        # A server that ignores the range answers 200 and sends the whole file.
         resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(
             f"bytes {have}-"
         )
         if not resumed:
             have = 0
             mark = response.headers.get("ETag") or response.headers.get("Last-Modified")
+            # A weak mark does not promise equal bytes, so a part cannot be continued with it.
             if mark and not mark.startswith("W/"):
                 files.write_json(note, mark)
             else:
@@ -248,6 +258,7 @@ def _receive(file: OriginalFile, part: Path, note: Path, progress: Task) -> bool
             while block := response.read(BLOCK):
                 out.write(block)
                 have += len(block)
+                # Without a known length, progress stays below 100 %.
                 progress(have, total or have + 1)
     return total is None or have == total
 

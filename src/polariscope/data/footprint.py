@@ -60,6 +60,7 @@ def held_bytes(value: object) -> int:
     if isinstance(value, np.memmap):
         return 0
     if isinstance(value, np.ndarray):
+        # Views of a memory map are ordinary arrays whose base is the map.
         return held_bytes(value.base) if isinstance(value.base, np.memmap) else value.nbytes
     if isinstance(value, str):
         return sys.getsizeof(value)

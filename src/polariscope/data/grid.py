@@ -86,6 +86,7 @@ class FactorGrid:
     def _by_value(self) -> tuple[Int[np.ndarray, "factor observation"], Int[np.ndarray, "factor _"]]:
         """The observations sorted by the value of each factor, and the start of each value; padded at the end."""
         order = np.argsort(self.codes, axis=0, kind="stable").T
+        # Factors with fewer values are padded: their further starts are all the end.
         values = np.arange(max(self.sizes) + 1)
         starts = [
             np.searchsorted(column[rows], values) for column, rows in zip(self.codes.T, order, strict=True)
@@ -98,6 +99,7 @@ class FactorGrid:
         :param codes: codes of combinations.
         """
         keys = np.ravel_multi_index(tuple(codes.T), self.sizes)
+        # A key beyond the last one would be outside the array; the comparison below rejects it.
         cells = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[cells] == keys, cells, -1)
 
@@ -145,6 +147,7 @@ class FactorGrid:
         order, starts = self._by_value
         columns = np.arange(codes.shape[1])
         first, last = starts[columns, codes], starts[columns, codes + 1]
+        # Factors that are not shared get a number above all counts, so they are never the rarest.
         rarest = np.where(shared, last - first, len(order[0]) + 1).argmin(axis=1)
         rows = np.arange(len(codes))
         first, last = first[rows, rarest], last[rows, rarest]
@@ -152,6 +155,7 @@ class FactorGrid:
             rarest[:, None], generator.integers(first[:, None], last[:, None], size=(len(codes), TRIES))
         ]
         matches = ((self.codes[tried] == codes[:, None]) | ~shared[:, None]).all(axis=2)
+        # argmax is the first match; rows without a match are replaced below.
         indices = tried[rows, matches.argmax(axis=1)]
         for row in np.flatnonzero(~matches.any(axis=1)):
             pool = self._all_matching(codes[row], shared[row], order[rarest[row], first[row] : last[row]])
@@ -203,6 +207,7 @@ class FactorGrid:
                 raise InputError(f"factor {name!r}", "have a value that occurs in the data", got=strange[0])
             columns.append(code)
         cells = self.cells(np.stack(columns, axis=1))
+        # For a missing cell, −1, the difference has no meaning; the mask below excludes it.
         counts = self.starts[cells + 1] - self.starts[cells]
         if (wrong := (cells < 0) | (counts != 1)).any():
             row = int(np.flatnonzero(wrong)[0])
@@ -223,6 +228,7 @@ def _coded(
 ) -> tuple[Int[np.ndarray, " value"], Int[np.ndarray, " observation"]]:
     """Return the values of a factor and the code of each observation."""
     column = column.astype(np.int64)
+    # The declared values 0 … n − 1 are kept, even if some do not occur.
     if column.min() >= 0 and column.max() < size:
         return np.arange(size), column
     values, codes = np.unique(column, return_inverse=True)

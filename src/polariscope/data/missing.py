@@ -106,6 +106,7 @@ def find_gaps(chunks: Iterable[tuple[int, Shaped[np.ndarray, "_ feature"]]]) -> 
     for start, chunk in chunks:
         is_missing = np.isnan(chunk)
         chunk_count, chunk_first = is_missing.sum(axis=0), start + is_missing.argmax(axis=0)
+        # The first row stays once a column has a missing value.
         first = chunk_first if count is None else np.where(count == 0, chunk_first, first)
         count = chunk_count if count is None else count + chunk_count
         rows.append(start + np.flatnonzero(is_missing.any(axis=1)))
@@ -125,6 +126,7 @@ def medians_of(values: Float[np.ndarray, "sample feature"]) -> Float[np.ndarray,
     array([2.  , 1.25])
     """
     median = np.nanmedian(values.astype(np.float64), axis=0)
+    # Missing values do not decide whether a column contains integers.
     is_whole = ((values == np.rint(values)) | np.isnan(values)).all(axis=0)
     return np.where(is_whole, np.floor(median), median)
 

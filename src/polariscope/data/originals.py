@@ -20,7 +20,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.progress import Task
 from polariscope.core.text import file_size
 from polariscope.core.types import OptionValue
-from polariscope.data.cache import array_file, cached_array, content_digest, originals_folder
+from polariscope.data.cache import cached_array, content_digest, is_cached, originals_folder
 from polariscope.data.cached_array import CachedArray
 from polariscope.data.dataset import AbstractDataset, AbstractGridDataset
 from polariscope.data.footprint import Footprint, batch_bytes, held_bytes
@@ -59,6 +59,7 @@ class AbstractPublishedDataset(AbstractDataset):
 
     def __post_init__(self) -> None:
         folder = originals_folder(self.name) if self.path is None else Path(self.path).expanduser()
+        # The dataclass is frozen, so the field cannot be assigned.
         object.__setattr__(self, "path", str(folder.resolve()))
         if not folder.exists():
             raise self._missing(self.files_for(**self._options()), folder)
@@ -107,6 +108,7 @@ class AbstractPublishedDataset(AbstractDataset):
                     remedy=f"the files are {', '.join(file.name for file in self.files_for(**self._options()))}",
                 )
             return base
+        # Browsers and users often unpack files.
         for candidate in (name, name.removesuffix(".gz"), f"{name}.gz"):
             if (base / candidate).is_file():
                 return base / candidate
@@ -160,7 +162,7 @@ class AbstractPublishedDataset(AbstractDataset):
     @property
     def is_unpacked(self) -> bool:
         """True if the images are in the cache folder."""
-        return array_file(f"{self.name}/{self._key}").is_file()
+        return is_cached(f"{self.name}/{self._key}")
 
     def footprint(self) -> Footprint:
         """Return the memory of a batch and the labels, and the disk space of original files and unpacked images."""
@@ -200,7 +202,9 @@ class AbstractPublishedGrid(AbstractPublishedDataset, AbstractGridDataset):
         """Set the sizes of the factors; none can exceed the published size."""
         sizes = tuple(int(size) for size in sizes)
         if len(sizes) != len(self.original_sizes) or any(
-            size > maximum for size, maximum in zip(sizes, self.original_sizes, strict=False)
+            # The lengths were compared before.
+            size > maximum
+            for size, maximum in zip(sizes, self.original_sizes, strict=False)
         ):
             raise InputError(
                 str(path),

@@ -117,6 +117,7 @@ class Transition:
 
     def on(self, data: AbstractDataset) -> Pairing:
         """Bind the transition to a dataset; its grid of factors is computed once."""
+        # A rendered grid computes indices from factors, so its combinations need not be listed.
         grid = None if isinstance(data, AbstractGridDataset) else FactorGrid.of(data)
         return Pairing(self, data, grid)
 
@@ -180,6 +181,7 @@ class Transition:
 
     def probabilities(self, size: int, is_cyclic: bool) -> Float[np.ndarray, "start end"]:
         """Return P(i → k) of a Laplace step of a factor with ``size`` ≥ 2 values; rows sum to 1."""
+        # If the rate is large, all weights except that of staying underflow to 0; see _log_probabilities.
         weights = np.exp(-self.rate * _distances(size, is_cyclic) / math.log(size))
         return weights / weights.sum(axis=1, keepdims=True)
 
@@ -200,6 +202,7 @@ class Transition:
         moved = factors.copy()
         for column, table in tables.items():
             moved[:, column] = _choose(table[factors[:, column]], generator)
+        # A pair must differ in at least one factor.
         still = (moved == factors).all(axis=1)
         forced = generator.choice(columns, size=len(factors))
         for column, table in tables.items():
@@ -266,6 +269,7 @@ class Pairing:
             if not len(waiting):
                 break
         for row in waiting:
+            # Only the combinations that exist, with their exact probabilities.
             logs = self.transition.log_probability(codes[row], self.grid.cell_codes, self.sizes, kinds)
             cells[row] = _choose(np.exp(logs - logs.max())[np.newaxis], generator)[0]
         return cells
@@ -304,6 +308,7 @@ class Pairing:
             alone = self.grid.cells_sharing(~np.array(_moving(self.sizes, self.data.factor_kinds))) == 1
         else:
             sharing = [self.grid.cells_sharing(each) for each in np.eye(len(self.sizes), dtype=bool)]
+            # A cell without a partner is alone in every single factor.
             alone = np.max(sharing, axis=0) == 1
         return int(np.diff(self.grid.starts)[alone].sum())
 
@@ -337,6 +342,7 @@ def _log_uniform(
                 chance[n_changed] += ways / (n_factors - 1)
     with np.errstate(divide="ignore"):
         log_chance = np.log(chance)
+    # A factor with a single value never differs, so any number serves for it.
     others = np.log(np.maximum(np.array(sizes) - 1, 1))
     return log_chance[differs.sum(axis=1)] - differs @ others
 
@@ -351,6 +357,7 @@ def _random_sets(
     n_samples: int, n_factors: int, generator: np.random.Generator
 ) -> Bool[np.ndarray, "sample factor"]:
     """Draw a set of 1 … K − 1 factors for each sample: its size is uniform, then its members are."""
+    # Sorting twice gives ranks; those below a random size form the set.
     ranks = generator.random((n_samples, n_factors)).argsort(axis=1).argsort(axis=1)
     return ranks < generator.integers(1, max(2, n_factors), size=(n_samples, 1))
 

@@ -32,6 +32,7 @@ class Rescaling:
         :param rows: rows in their original units, features along the last axis.
         :param dtype: type of the result; the difference is computed in double precision.
         """
+        # The offset is float64, so small differences of large values keep their digits.
         return ((rows - self.offset) / self.unit).astype(dtype)
 
     def inverse(self, values: Float[np.ndarray, "*batch"], dtype: DTypeLike) -> Float[np.ndarray, "*batch"]:
@@ -82,6 +83,7 @@ class AbstractRescaling(AbstractVariant):
         """The measured numbers by name, from the options or else from the data."""
         values = [getattr(self, name) for name in self.measured_names]
         numbers = (
+            # Options that were passed are numbers of earlier data, such as those of the training.
             self.measure(self.statistics) if values[0] is None else tuple(np.array(value) for value in values)
         )
         return dict(zip(self.measured_names, numbers, strict=True))
@@ -100,6 +102,7 @@ class AbstractRescaling(AbstractVariant):
         measured: dict[str, Any] = {
             name: tuple(value.tolist()) if value.ndim else value.item() for name, value in numbers
         }
+        # A copy with the numbers as options, because the class computes units from its options.
         return dataclasses.replace(self, **measured).rescaling
 
     @functools.cached_property

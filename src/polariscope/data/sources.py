@@ -77,6 +77,7 @@ def name_and_path(source: str) -> tuple[str, str | None]:
         ending: member for member in family.working() for ending in family.traits(member).get("endings", ())
     }
     file = Path(source).expanduser()
+    # The longest ending wins, because one ending can be the end of another.
     ending = max((end for end in readers if source.lower().endswith(end)), key=len, default=None)
     if file.is_dir() and "/" in readers:
         return readers["/"], source

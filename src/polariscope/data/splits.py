@@ -60,6 +60,7 @@ def split(n: int, fractions: tuple[float, float, float] = (0.9, 0.05, 0.05), see
     if not math.isclose(sum(fractions), 1, abs_tol=1e-6):
         raise InputError("fractions", "add up to 1", got=f"{fractions} with sum {sum(fractions):g}")
     n_validation = min(max(1, round(fractions[1] * n)), n - 2)
+    # At least one sample remains for training.
     n_test = min(max(1, round(fractions[2] * n)), n - n_validation - 1)
     order = generator(seed, "split").permutation(n)
     train, validation, test = np.split(order, [n - n_validation - n_test, n - n_test])
@@ -134,6 +135,7 @@ def split_parts(
     for name in parts:
         if name not in PARTS:
             raise unknown("part", name, PARTS)
+    # An empty part has no type of its own.
     indices = {name: np.asarray(parts.get(name, ()), dtype=np.int64).reshape(-1) for name in PARTS}
     together = np.concatenate(list(indices.values()))
     if not len(indices["train"]):
@@ -144,6 +146,7 @@ def split_parts(
             f"contain indices from 0 to {n - 1}, each at most once",
             got=f"{len(together)} indices from {together.min()} to {together.max()}",
         )
+    # All parts are shuffled, because any prefix of a part must be a random subset.
     mix = generator(seed, "split")
     train, validation, test = (mix.permutation(indices[name]) for name in PARTS)
     if not len(validation) and train_fraction == 1:
@@ -199,6 +202,7 @@ def _nearest(waiting: list[int], sizes: Int[np.ndarray, " group"], target: float
     """Take each group in order that brings the total nearer to the target; if none does, the smallest."""
     taken, total = [], 0
     for group in waiting:
+        # Taking a group brings the total nearer if at most half of it exceeds the target.
         if total + sizes[group] / 2 <= target:
             taken.append(group)
             total += int(sizes[group])

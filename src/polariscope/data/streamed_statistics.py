@@ -66,6 +66,7 @@ def merged(parts: Iterable[Float[np.ndarray, "sample *shape"]]) -> Statistics:
     :param parts: batches of observations, at least one.
     """
     count = 0
+    # Scalars, which broadcast to the shape of the first batch.
     mean = squares = np.zeros(())
     low, high = np.array(np.inf), np.array(-np.inf)
     for batch in parts:
@@ -77,6 +78,7 @@ def merged(parts: Iterable[Float[np.ndarray, "sample *shape"]]) -> Statistics:
         mean = mean + step * (len(values) / total)
         low, high = np.minimum(low, values.min(axis=0)), np.maximum(high, values.max(axis=0))
         count = total
+    # The deviation of a computed constant is not exactly 0.
     varies = (high > low) & (np.sqrt(squares / count) > ROUNDING * np.maximum(np.abs(low), np.abs(high)))
     return Statistics(mean, np.where(varies, np.sqrt(squares / count), 0.0), low, high)
 

@@ -143,7 +143,9 @@ def _local(
         square = np.mean([_square(data, base, k, (base[:, k] + step) % size) for step in steps])
         return float(square * chance / 2)
     if kind != "cyclic":
+        # The last value of such a factor has no next one.
         base = base[base[:, k] < size - 1]
+    # A factor with n equally likely values has the variance (n² − 1)/12.
     return _square(data, base, k, (base[:, k] + 1) % size) * (size**2 - 1) / 12
 
 
@@ -179,6 +181,7 @@ def _between(data: AbstractDataset, base: Factors, k: int, mean: Float[np.ndarra
     """Return the variance of the means at each value, on a full grid."""
     sums = np.zeros((data.factor_sizes[k], data.n_features))
     for rows in _parts(len(base)):
+        # add.at adds every row of a value; an assignment would add only one.
         np.add.at(sums, base[rows, k], _values(data, base[rows]))
     means = sums / (len(base) / data.factor_sizes[k])
     return float(((means - mean) ** 2).sum(axis=1).mean())

@@ -45,4 +45,5 @@ class FusedAdam(torch.optim.Adam):
         """Update the weights once, with the current gradients."""
         _raw_step(self)
 
+    # PyTorch wraps the step of every class of optimisers that does not have this mark.
     step.hooked = True  # type: ignore[attr-defined]

@@ -52,6 +52,7 @@ def decoder_effect(
             z = codes[batch.rows].to(model.device, model.dtype)
             before = _log_density(model, z, batch.x)
             for shift in range(n_shifts):
+                # The order is random, so neighbours in it are unrelated.
                 lenders = (np.arange(n)[batch.rows] - shift - 1) % n
                 lent = codes[lenders].to(model.device, model.dtype)
                 for latent in range(codes.shape[1]):
@@ -69,6 +70,7 @@ def standard_errors(rises: Float[np.ndarray, "shift sample latent"]) -> Float[np
     """
     n_shifts, n, _ = rises.shape
     borrowed = rises.mean(axis=0)
+    # Shifted back to the lender, whose value caused the increase.
     lent = np.mean([np.roll(rise, -shift - 1, axis=0) for shift, rise in enumerate(rises)], axis=0)
     total = (borrowed + lent).var(axis=0, ddof=1) - rises.var(axis=(0, 1)) / n_shifts
     # The estimate of the correlations is noisy, so the variance is at least that of independent exchanges.

@@ -110,6 +110,7 @@ def encode_batches(
     :param progress: function that is called after each batch.
     """
     for rows in chunks(len(indices), batch_size(dataset.n_features)):
+        # The caller uses the batch before progress is reported.
         yield _encode(model, dataset, indices, rows, values)
         if progress is not None:
             progress(rows.stop, len(indices))
@@ -158,6 +159,7 @@ def collect(
             arrays[name] = np.empty(shape, dtype=np.float32) if make is None else make(shape)
         arrays[name][rows] = column.to(torch.float32).cpu().numpy()
 
+    # In reverse order, because pop takes the last one.
     waiting = list(chunks(len(indices), batch_size(dataset.n_features)))[::-1]
     with inference_mode(model):
         while waiting:
@@ -165,6 +167,7 @@ def collect(
             try:
                 columns = compute(_encode(model, dataset, indices, rows, values))
             except torch.OutOfMemoryError:
+                # A single observation cannot be halved.
                 if rows.stop - rows.start == 1:
                     raise
                 middle = (rows.start + rows.stop) // 2
@@ -184,6 +187,7 @@ def decode_codes(
     outputs = []
     with inference_mode(model):
         for rows in chunks(len(codes), batch_size(int(np.prod(model.shape)))):
+            # PyTorch does not accept arrays with negative strides.
             z = torch.from_numpy(np.ascontiguousarray(codes[rows])).to(model.device, model.dtype)
             outputs.append(model.decode(z).mean.float().cpu().numpy())
     return np.concatenate(outputs)
@@ -200,6 +204,7 @@ def draw_prior(
     """
     if model.n_auxiliary:
         return None
+    # A copy in float64 on the CPU, so draws do not depend on the device of the model.
     prior = copy.deepcopy(model.prior).to(device="cpu", dtype=torch.float64)
     noise = torch.Generator().manual_seed(derive(seed, "prior"))
     with torch.inference_mode():
@@ -232,6 +237,7 @@ def represent(
         if not model.is_diagonal:
             columns["covariance"] = q.covariance
         normal = prior.normal()
+        # A conditional prior has other moments for every sample; others are added once, below.
         if batch.auxiliary is not None and normal is not None:
             columns |= {"prior_mean": normal[0], "prior_variance": torch.exp(normal[1])}
         if watch is not None:
@@ -350,5 +356,6 @@ def _as_dataset(model: AbstractModel, array: Any) -> AbstractDataset:
     from polariscope.data.own.arrays import from_arrays
 
     shape = model.shape
+    # An array with the shape of the model's observations is not ambiguous.
     as_in_model = len(shape) == 3 and tuple(getattr(array, "shape", ()))[1:] == shape
     return from_arrays(array, layout="channels-first" if as_in_model else None)

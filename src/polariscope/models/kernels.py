@@ -33,9 +33,11 @@ def imq(
     """Return Σ_s C_s / (C_s + t) with C_s = s · base, and its derivative with respect to t."""
     value, slope, part = torch.zeros_like(t), torch.zeros_like(t), torch.empty_like(t)
     for scale in scales:
+        # As a number, because the width has no gradient.
         c = float(scale * base)
         torch.add(t, c, out=part).reciprocal_()
         value.add_(part, alpha=c)
+        # The derivative of C/(C + t) is −C/(C + t)².
         slope.addcmul_(part, part, value=-c)
     return value, slope
 
@@ -163,6 +165,7 @@ def mmd(
     return kernel_sum(torch.cat([x, y]), weights, kernel, width, scales)
 
 
+# Batches of one size share their weights, which are quadratic in it.
 @functools.lru_cache(maxsize=8)
 def pair_weights(n: int, m: int, estimator: Estimator) -> Float[Tensor, "both both"]:
     """Return the weight of every pair of the pooled sample: 1/n² or 1/m² within, −1/nm across; they sum to 0.
@@ -172,6 +175,7 @@ def pair_weights(n: int, m: int, estimator: Estimator) -> Float[Tensor, "both bo
     sign = torch.cat(
         [torch.full((n,), 1 / n, dtype=torch.float64), torch.full((m,), -1 / m, dtype=torch.float64)]
     )
+    # Within a sample the product of signs is positive, across samples negative.
     weights = torch.outer(sign, sign)
     if estimator == "unbiased":
         weights[:n, :n] *= n / (n - 1)

@@ -69,11 +69,12 @@ def likelihood_fit(
     with inference_mode(model):
         for batch in encode_batches(model, dataset, sample):
             z = batch.draw(seed, "likelihood fit").to(model.dtype)
-            p = model.decode(z).like(batch.x).at(columns.to(model.device))
+            whole = model.decode(z).like(batch.x)
+            p = whole.at(columns.to(model.device))
             if p is None:
                 return LikelihoodFit()
             x = batch.x.double().cpu().numpy()
-            mean = model.decode(z).like(batch.x).mean.double().cpu().numpy()
+            mean = whole.mean.double().cpu().numpy()
             originals = (dataset.inverse(each).reshape(len(x), -1)[:, columns.numpy()] for each in (x, mean))
             parts.append(
                 _Part(p, batch.x.flatten(1)[:, columns.to(model.device)], *map(torch.from_numpy, originals))
@@ -94,6 +95,7 @@ class _Part:
 def _units(dataset: AbstractDataset) -> Float[np.ndarray, " value"]:
     """Return the original unit of each value, in the units of the model."""
     zero, one = (np.full((1, *dataset.shape), number, dtype=np.float64) for number in (0.0, 1.0))
+    # Units are affine, so the difference of two images shows the factor alone.
     return 1 / (dataset.inverse(one) - dataset.inverse(zero)).reshape(-1)
 
 
@@ -118,6 +120,7 @@ def _fit(
         part.p.transform(part.x, torch.from_numpy(rng.random(tuple(part.x.shape))).to(part.x))
         for part in parts
     ]
+    # Likelihoods of probabilities have no transform, so the list can be empty.
     uniform = torch.cat([each for each in transformed if each is not None] or [torch.zeros(0)])
     if len(uniform):
         values = uniform.double().cpu().numpy()
@@ -151,6 +154,7 @@ def _by_values(name: str, parts: list[_Part], unit: Float[Tensor, " value"]) -> 
         if fitted is None:
             return None
         parameter, rival = fitted
+        # Without noise the transform is F itself.
         half, noise = (unit / 2).to(part.x), torch.zeros_like(part.x)
         above, below = (part.p.transform(part.x + side * half, noise) for side in (1, -1))
         assert above is not None

@@ -89,6 +89,7 @@ class Blueprint:
         """Build a model with new weights drawn from ``seed``; ``data`` is for priors that are initialised from it."""
         with torch.random.fork_rng(devices=[]):  # layers draw from the global generator when constructed
             model = Model(self, data, torch.Generator().manual_seed(derive(seed, "prior")))
+        # Weights and prior have streams of their own, so another prior does not change the weights.
         weights = torch.Generator().manual_seed(derive(seed, "weights"))
         for part in (model.encoder, model.decoder):
             if part is not None:
@@ -144,6 +145,7 @@ class Model(AbstractModel):
             if b.decodes
             else None
         )
+        # Imported only for the few models that use it.
         if b.normalises and self.decoder is not None:
             from polariscope.models.normalisation import add_batch_norm
 
@@ -274,7 +276,9 @@ def read_model(file: Path, device: str = "cpu") -> Model:
     try:
         blueprint = Blueprint.from_record(metadata["blueprint"])
         _check_shapes(blueprint, tensors)
+        # All weights are replaced below, so any seed serves.
         model = blueprint.build(seed=0)
+        # Converted first, because loading would round the weights of a file in double precision.
         model.to(
             next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32)
         )
@@ -296,6 +300,7 @@ def _check_shapes(blueprint: Blueprint, tensors: Mapping[str, Tensor]) -> None:
     """
     with torch.device("meta"):
         expected = Model(blueprint, None, torch.Generator()).state_dict()
+    # Names that only one of the two has.
     if missing := sorted(set(expected) ^ set(tensors)):
         raise InputError(problem=f"its weights and its blueprint differ in {listed(missing, 3)}")
     for name, weight in expected.items():

@@ -33,6 +33,7 @@ def take_latents(model: Model, wide: Model, latents: Int[Tensor, " latent"]) -> 
     for name, target in model.state_dict().items():
         tensor = source[name]
         for direction in range(tensor.ndim):
+            # Only axes of latents differ between the two models.
             if tensor.shape[direction] != target.shape[direction]:
                 tensor = torch.index_select(tensor, direction, latents.to(tensor.device))
         state[name] = tensor

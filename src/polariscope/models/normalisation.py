@@ -56,6 +56,7 @@ class BatchNorm(AbstractNormalisation):
     def __init__(self, n_units: int) -> None:
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(n_units)), nn.Parameter(torch.zeros(n_units))
+        # The moments of a single batch are not part of a model file.
         for prefix, is_persistent in (("", True), ("batch_", False)):
             self.register_buffer(f"{prefix}mean", torch.zeros(n_units), persistent=is_persistent)
             self.register_buffer(f"{prefix}variance", torch.ones(n_units), persistent=is_persistent)
@@ -109,6 +110,7 @@ class SpectralNorm(AbstractNormalisation):
 
     def forward(self, x: Float[Tensor, "sample ..."]) -> Float[Tensor, "sample ..."]:
         weight = self.layer.weight / self.norm
+        # The layer keeps its own weights, which receive the gradient through the quotient.
         output: Tensor = torch.func.functional_call(self.layer, {"weight": weight}, (x,))
         return output
 
@@ -130,9 +132,11 @@ def leading_vectors(
 
     :param matrix: any nonzero matrix
     """
+    # The smaller product has fewer eigenvectors.
     if len(matrix) > matrix.shape[1]:
         right, left = leading_vectors(matrix.T)
         return left, right
+    # eigh returns ascending order, so the last one is the leading vector.
     left = torch.linalg.eigh(matrix @ matrix.T).eigenvectors[:, -1]
     return left, functional.normalize(matrix.T @ left, dim=0)
 
@@ -142,6 +146,7 @@ def add_batch_norm(trunk: Trunk) -> None:
 
     :param trunk: changed in place; each hidden layer is an affine map and a non-linearity
     """
+    # A copy of the list, because the layers are replaced.
     for number, layer in enumerate(list(trunk.layers)[:-1]):
         parts: list[Any] = list(layer.children())
         if len(parts) < 2 or not isinstance(parts[0], nn.Linear | nn.Conv2d | nn.ConvTranspose2d):

@@ -31,6 +31,7 @@ def closest_signed_permutation(V: Float[np.ndarray, "*batch d d"]) -> Float[np.n
     P = np.zeros(matrices.shape)
     for number, sizes in enumerate(np.abs(matrices)):
         rows, columns = assign(sizes)
+        # A zero gets the sign +1, which np.sign would leave 0.
         P[number, rows, columns] = np.where(matrices[number, rows, columns] < 0, -1.0, 1.0)
     return P.reshape(V.shape)
 

@@ -81,6 +81,7 @@ def best_strength(
         rest = np.setdiff1d(np.arange(len(codes)), fold)
         predicted = logistic_predictions(codes[rest], labels[rest], codes[fold], strengths)
         right += (predicted == labels[fold]).sum(axis=1)
+    # argmax returns the first of equal values, which is the weakest, because strengths rise.
     return float(strengths[int(right.argmax())])
 
 
@@ -100,6 +101,7 @@ def ridge_predictions(
     values, vectors = np.linalg.eigh(x.T @ x)
     products = vectors.T @ (x.T @ (targets - offset))
     rotated = (test - centre) @ vectors
+    # Rounding can make eigenvalues of a singular matrix slightly negative.
     scales = np.maximum(values, 0)[:, None]
     return np.stack([rotated @ (products / (scales + 1 / strength)) + offset for strength in strengths])
 
@@ -145,6 +147,7 @@ def boosted_trees(
             "deterministic": True,
             "force_row_wise": True,  # the same trees, slightly faster
         },
+        # LightGBM grows leaf by leaf; with 2^depth leaves only the depth limits a tree.
         **{"learning_rate": RATE, "max_depth": DEPTH, "num_leaves": 2**DEPTH, "seed": 0},
         # Gradients have 32 bits, so rounding makes splits of pure leaves look like a small gain.
         **{"max_bin": n_bins, "min_data_in_bin": 1, "min_data_in_leaf": 1, "min_gain_to_split": 1e-3},

@@ -16,6 +16,7 @@ def covariance(x: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "late
     A latent whose range is within the rounding error of its type counts as constant: its row and column are exactly 0.
     """
     constant = np.ptp(x, axis=0) <= 4 * np.finfo(x.dtype).eps * np.abs(x).max(axis=0)
+    # The copy is changed in place, because codes can be large.
     centred = x.astype(np.float64)
     centred -= centred.mean(axis=0)
     centred[:, constant] = 0
@@ -69,6 +70,7 @@ def correlation(covariance: Float[np.ndarray, "latent latent"]) -> Float[np.ndar
            [0. , 0. , 1. ]])
     """
     scale = np.sqrt(np.diag(covariance))
+    # A constant latent has covariance 0 with all others, so any scale but 0 gives correlation 0.
     scale = np.where(scale > 0, scale, 1.0)
     correlations = np.clip(covariance / np.outer(scale, scale), -1.0, 1.0)
     np.fill_diagonal(correlations, 1.0)

@@ -76,6 +76,7 @@ def _from_products(
     for i in np.flatnonzero(doubtful.any(axis=1)):
         near = np.flatnonzero(doubtful[i])
         if len(near):  # not yet recomputed together with an earlier sample
+            # The sample i comes last, because _differences subtracts the last one.
             group = np.append(near, i)
             among = np.ix_(group, group)
             # Relative to i, its distances are lengths and do not cancel, so the recursion ends.
@@ -102,6 +103,7 @@ def gram_product(
 ) -> float | Float[np.ndarray, ""]:
     """Return ⟨XXᵀ, YYᵀ⟩ = ‖XᵀY‖²_F, computed from the smaller matrices."""
     n, p, q = len(x), x.shape[1], y.shape[1]
+    # Both sides are divided by n: n p q products against n² (p + q).
     if p * q <= n * (p + q):
         return np.sum((x.T @ y) ** 2)
     return np.sum((x @ x.T) * (y @ y.T))
@@ -124,6 +126,7 @@ def _varying(x: np.ndarray) -> Iterator[np.ndarray]:
 def _unit(x: np.ndarray) -> float:
     """Return the factor that scales the features that vary to between −1 and 1; 1 if none varies."""
     largest = max((float(np.abs(part).max()) for part in _varying(x)), default=0.0)
+    # frexp returns the exponent of the power of two above the largest value.
     return math.ldexp(1.0, -max(math.frexp(largest)[1], SMALLEST_EXPONENT))
 
 
@@ -141,6 +144,7 @@ def _differences(x: np.ndarray, unit: float) -> Iterator[np.ndarray]:
     """Yield all features minus those of the last sample, in blocks; all samples are near it, so nothing overflows."""
     for part in some_features(x):
         differences = part.astype(np.float64)
+        # A copy, because the subtraction would change the row that it subtracts.
         differences -= differences[-1].copy()
         differences *= unit
         yield differences

@@ -54,6 +54,7 @@ def entropy(counts: object) -> Any:
     """
     counts = np.asarray(counts, dtype=np.float64)
     total = counts.sum(axis=-1)
+    # The logarithm of an empty cell is replaced by 0, so 0 log 0 = 0 without a warning.
     return np.log(total) - (counts * np.log(np.where(counts > 0, counts, 1.0))).sum(axis=-1) / total
 
 
@@ -131,8 +132,10 @@ def chance_information_table(
     # The stream does not depend on the caller, so every table and page shows the same chance level.
     draw = generator(seed, "information", source)
     count = max(1, min(5, 500 // bins.shape[1] ** 2))
+    # Rows are permuted as a whole, so every pair of different columns has the same permutation.
     tables = [information(bins, draw.permutation(bins))[0] for _ in range(count)]
     mean = np.mean(tables, axis=0)
+    # The transpose is the table of the inverse permutation.
     return (mean + mean.T) / 2
 
 

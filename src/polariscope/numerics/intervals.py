@@ -146,6 +146,7 @@ def jackknife_interval(
     :param left_out: estimate without each part
     :param bounds: (default none) smallest and largest possible value
     """
+    # (m − 1)/m times the sum of squares is (m − 1) times the variance.
     half = NORMAL_QUANTILE * float(np.sqrt((len(left_out) - 1) * left_out.var()))
     return _clipped(value, half, bounds)
 

@@ -98,6 +98,7 @@ def knee(
     noise = _off_line(line, generator(seed, "knee", "straight").normal(size=(N_DRAWS, len(x))))
     # The relative reduction of the squared error by a bend depends neither on the line nor on the size of the noise.
     shares = (_two_lines(x, noise).residuals ** 2).sum(axis=1) / (noise**2).sum(axis=1)
+    # The curve itself counts as one of the draws, so the share is never 0.
     p_value = float((1 + (shares <= residuals @ residuals / (straight @ straight)).sum()) / (1 + N_DRAWS))
     if p_value > level:
         reason = f"a straight line with noise would bend as clearly in {p_value:.0%} of cases"
@@ -113,6 +114,7 @@ def knee(
     else:
         # Four fitted unknowns make the residuals smaller than the noise.
         spread = residuals * np.sqrt(len(x) / (len(x) - 4))
+        # The curve minus its residuals is the fit.
         drawn = curve - residuals + rng.choice(spread, size=(N_DRAWS, len(x)))
         meaning = "95 % of the knees when the residuals are resampled"
     interval = percentile_interval(knot, _two_lines(x, drawn).positions)
@@ -126,10 +128,13 @@ def _two_lines(x: Float[np.ndarray, " point"], curves: Float[np.ndarray, "curve 
     for k in range(1, len(x) - 1):
         joined = np.stack([ones, x, np.maximum(0, x - x[k])], axis=1)
         best = _better(best, _fit(joined, curves, np.full(len(curves), x[k])))
+        # The gap after the last inner point has only one point on its right side.
         if k == len(x) - 2:
             continue
         after = (positions > k).astype(np.float64)
         free = np.stack([ones, x, after, after * x], axis=1)
+        # Columns 2 and 3 are the differences of intercept and slope, so the lines meet where step + change ·
+        # x = 0.
         step, change = (curves @ np.linalg.pinv(free).T)[:, 2:].T
         meeting = np.divide(-step, change, out=np.full(len(curves), np.nan), where=change != 0)
         # If free lines do not meet in the gap, the best joined lines meet at one of its ends.
@@ -144,6 +149,7 @@ def _fit(
     curves: Float[np.ndarray, "curve point"],
     positions: Float[np.ndarray, " curve"],
 ) -> _Fit:
+    # One pseudo-inverse serves all curves, of which there can be a thousand.
     coefficients = curves @ np.linalg.pinv(design).T
     before = coefficients[:, 1]
     slopes = np.stack([before, before + coefficients[:, -1]], axis=1)

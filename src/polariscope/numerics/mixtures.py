@@ -19,6 +19,7 @@ def log_sums(exponents: Float[np.ndarray, "row sample"]) -> Float[np.ndarray, " 
     >>> log_sums(np.array([[-1000.0, -1000.0]])) + 1000
     array([0.69314718])
     """
+    # The largest exponent is subtracted, so at least one term of the sum is 1.
     largest = exponents.max(axis=1, keepdims=True)
     exponents -= largest
     np.maximum(exponents, -700.0, out=exponents)  # e^−700 is negligible, but underflow is slow
@@ -106,9 +107,11 @@ def log_gaussian_mixture(
         squares = np.zeros((len(points), n))
         with np.errstate(over="ignore"):  # so far away that the density is 0
             if inverse is None:
+                # One latent at a time, because a table of row, sample and latent would not fit in the cache.
                 for j in range(n_latents):
                     squares += ((points[:, j, None] - mean[:, j]) / deviation[:, j]) ** 2
             else:
+                # Multiplying by the inverse factor turns the quadratic form into a sum of squares.
                 white = np.einsum("kab,ikb->ika", inverse, points[:, None] - mean)
                 squares += (white**2).sum(axis=2)
         return -0.5 * squares - offset

@@ -62,16 +62,19 @@ def _by_product(
     product = np.empty((n_rows, n_points), dtype=centred.dtype)
     for start in range(0, len(rows), n_rows):
         block = rows[start : start + n_rows]
+        # The square of the row's own point is the same for all others, so it is added to the horizon only.
         approximate = np.matmul(-2 * centred[block], centred.T, out=product[: len(block)])
         approximate += approximate_squares
         for position, row in enumerate(block.tolist()):
             approximate[position, row] = np.inf
             near = np.argpartition(approximate[position], n_candidates)
             horizon[start + position] = approximate[position, near[n_candidates]] + squares[row]
+            # Sorted by index, so ties go to the first point.
             candidates = np.sort(near[:n_candidates])
             distances[row], indices[row] = _closest(points, row, candidates, k)
     farthest = distances[rows, -1]
     unit = np.finfo(centred.dtype).eps / 2
+    # The error bound of the docstring with ‖c_j‖ ≤ ‖c_i‖ + r_k.
     error = (n_features + 16) * unit * (2 * np.sqrt(squares[rows]) + farthest) ** 2
     return farthest**2 * (1 - TIE) <= horizon - error
 

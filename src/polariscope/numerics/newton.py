@@ -48,6 +48,7 @@ def minimise(
         if direction is None:
             return weights, True
         step, decrease = direction
+        # Each function has its own step size.
         size = np.ones_like(value)
         for _ in range(MAX_HALVINGS):
             trial = weights - size * step
@@ -85,6 +86,7 @@ def binary_classifiers(
     """
     x = with_ones(x)
     n_features = x.shape[1]
+    # Outer products of the features do not change, so each Hessian is one matrix product.
     products = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
     penalty = np.append(np.ones(n_features - 1), intercept_penalty)[:, None]
     measure = _logistic if loss == "logistic" else _squared_hinge
@@ -145,6 +147,7 @@ def softmax_path(
     ) -> tuple[float, Float[np.ndarray, "sample label"]]:
         """Return the loss with its penalty, and the probabilities."""
         scores = x @ weights.T
+        # The probabilities do not change, and the exponential cannot overflow.
         scores -= scores.max(axis=1, keepdims=True)
         correct = np.einsum("ij,ij->i", scores, truth)
         shares = np.exp(scores, out=scores)
@@ -162,6 +165,7 @@ def softmax_path(
         weighted = (shares[:, :, None] * x[:, None, :]).reshape(n, -1)
         hessian = weighted.T @ weighted
         hessian /= -n
+        # The blocks are a view, so the lines below change the Hessian.
         blocks = hessian.reshape(n_classes, n_features, n_classes, n_features)
         # If all answers are certain, the curvature of the intercepts vanishes; 1e-9 prevents it and only shortens
         # steps.
@@ -175,6 +179,7 @@ def softmax_path(
 
     weights, path = np.zeros((n_classes, n_features)), []
     for strength in strengths:
+        # evaluate and newton_step read this penalty; the intercepts have none.
         penalty = np.append(np.full(n_features - 1, 1 / (strength * n)), 0.0)
         weights, _ = minimise(weights, evaluate, newton_step, max_steps=100)
         path.append(weights.T)

@@ -35,6 +35,7 @@ def mean_overlap(
         raise InputError(problem="overlap requires at least 2 Gaussians", got=n)
     spread = np.log(variance).sum(axis=1) if covariance is None else np.linalg.slogdet(covariance)[1]
     total = 0.0
+    # One Gaussian with all later ones, so memory grows with n and not with n².
     for i in range(n - 1):
         others = slice(i + 1, n)
         difference = mean[i] - mean[others]

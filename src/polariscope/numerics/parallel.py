@@ -19,6 +19,7 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     on the number of threads.
     """
     queue = list(items)
+    # A container or a batch system can allow fewer processors than the machine has.
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with ThreadPoolExecutor(max(1, min(available, len(queue)))) as pool:
         return list(pool.map(function, queue))

@@ -55,6 +55,7 @@ def points_of(x: object) -> Points:
             f"vary, but its {n_samples} samples are all equal",
             remedy="a single point has no dimension",
         )
+    # The hashes read the bytes of each row, which must be contiguous.
     array = np.ascontiguousarray(array[:, varying])
     rows = _first_occurrences(array)
     values = array if len(rows) == n_samples else array[rows]
@@ -80,6 +81,7 @@ def _as_floats(x: Any) -> Float[np.ndarray, "sample feature"]:
             got=f"shape {array.shape}",
             remedy="draw more samples",
         )
+    # float32 has 24 bits for digits, enough for integers of up to 16 bits.
     narrow = array.dtype.itemsize <= (4 if array.dtype.kind == "f" else 2)
     floats = array.astype(np.float32 if narrow else np.float64)
     if not np.isfinite(floats).all():
@@ -94,6 +96,7 @@ def _as_floats(x: Any) -> Float[np.ndarray, "sample feature"]:
 
 
 def _exponent(array: Float[np.ndarray, "sample feature"]) -> int:
+    # The smallest value is negated instead of taking absolute values, which would copy the array.
     largest = float(max(array.max(), -array.min()))
     if largest and not 1 / LARGEST < largest < LARGEST:
         raise InputError(

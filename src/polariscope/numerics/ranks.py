@@ -45,6 +45,7 @@ def spearman(x: Float[np.ndarray, " sample"], y: Float[np.ndarray, " sample"]) -
     if n < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return RankCorrelation(None, None, n)
     rho = float(np.clip(np.corrcoef(first, second)[0, 1], -1, 1))
+    # Rounding leaves the correlation of equal orders slightly below 1.
     if math.isclose(abs(rho), 1, abs_tol=1e-12):
         rho = math.copysign(1.0, rho)
     if n < 4:

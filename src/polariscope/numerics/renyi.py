@@ -66,6 +66,8 @@ def normalised_gram(
         width = deviation * n_samples ** (-1 / (4 + n_values))
     if not (width > 0 and math.isfinite(width)):
         raise InputError("width", "be positive", got=width)
+    # K_ii = 1 for a Gaussian kernel, so only the division by h remains. Scaling by 1/s divides the squared
+    # distances by s².
     return np.exp(-squared_distances(rows, 1 / width) / 2) / n_samples
 
 
@@ -260,6 +262,7 @@ def _joint(
 
 def _entropy(A: Float[np.ndarray, "sample sample"], alpha: float | int) -> float:
     if alpha == 2:
+        # The sum of squared eigenvalues is the squared Frobenius norm.
         entropy = -math.log2(float(np.vdot(A, A)))
     else:
         eigenvalues = np.linalg.eigvalsh(A)

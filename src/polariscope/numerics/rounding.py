@@ -19,6 +19,7 @@ def truncate(values: Float[np.ndarray, "*shape"], decimals: int) -> Int[np.ndarr
     array([312,  -1,  29])
     """
     scaled = values.astype(np.float64) * 10**decimals
+    # The noise is added away from 0, because truncation goes towards 0.
     return np.trunc(scaled + np.copysign(NOISE, scaled)).astype(np.int64)
 
 

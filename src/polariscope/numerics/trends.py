@@ -119,6 +119,7 @@ def doubling_gain(steps: Sequence[int], values: Sequence[float]) -> Gain:
     first = trend(steps[:end], values[:end], 1 - last / 2 / steps[end - 1])
     second = trend(steps, values, 1 - HALF_OCTAVE)
 
+    # A slope is per doubling, so half of it is the change over a half-octave.
     later = -second.limits()[0] / 2
     if later >= -first.limits()[1] / 2:  # no evidence that it slows down
         return Gain(value, limit)

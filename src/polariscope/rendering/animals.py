@@ -113,6 +113,7 @@ def animal(of: Animal) -> Mesh:
 
     :param of: its measures.
     """
+    # Height of the axis of the trunk; its lower side is at the top of the legs.
     back = of.legs + max(of.chest, of.hips)
     body = tube(
         [(-0.5 - 0.9 * of.hips, 0, back), (-0.5 - 0.6 * of.hips, 0, back), (-0.5, 0, back), (0, 0, back - 0.02),
@@ -167,6 +168,7 @@ def _head(of: Animal, back: float) -> list[Mesh]:
     rise, droop = math.radians(of.rise), math.radians(of.droop)
     start = np.array([0.5 + 0.25 * of.chest, 0, back + 0.25 * of.chest])
     nape = start + of.neck * np.array([math.cos(rise), 0, math.sin(rise)])
+    # Directions in the plane of symmetry: along the head, and at a right angle to it.
     ahead, up = (
         np.array([math.cos(droop), 0, math.sin(droop)]),
         np.array([-math.sin(droop), 0, math.cos(droop)]),

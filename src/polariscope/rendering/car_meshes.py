@@ -166,6 +166,7 @@ def design(identity: int) -> Car:
     cabin = (
         front + shift + 0.01 * float(draws.uniform(-1, 1)),
         top + shift + 0.025 * float(draws.uniform(-1, 1)),
+        # The end of the rear window is fixed, so a roof that almost reaches it does not move with the cabin.
         min(back + (0 if back > 0.9 else shift) + 0.035 * float(draws.uniform(-1, 1)), end - 0.015),
         end,
     )
@@ -244,11 +245,13 @@ def _body(of: Car) -> Mesh:
     stations += list(np.linspace(-half + 0.3, half - 0.3, 15))
     for middle in arches:
         turn = np.linspace(0, math.pi, 11)
+        # Stations just outside the arch make its edges vertical.
         stations += [*(middle + arch * np.cos(turn)), middle - arch - 1e-3, middle + arch + 1e-3]
     rings = []
     for x in sorted(set(np.clip(stations, -half, half).tolist())):
         bottom = of.floor
         for middle in arches:
+            # Rounding must not exclude the stations on the edge of the arch.
             if abs(x - middle) <= arch * (1 + 1e-9):
                 bottom = max(bottom, of.tyre + math.sqrt(max(0.0, arch**2 - (x - middle) ** 2)))
         top = _top(of, x)
@@ -309,6 +312,7 @@ def _cabin(of: Car) -> list[Mesh]:
         ]
         rings.append([*half, *((x, -y, z) for _, y, z in reversed(half))])
     shell = loft(np.array(rings)).painted(of.roof_paint or of.paint, 0.25)
+    # A van with a single side window is closed: it has no rear window either.
     screens = _screens(of) if of.windows > 1 else _screens(of)[:1]
     return [shell, *(glass.painted(GLASS, 0.5) for glass in (*_side_windows(of), *screens))]
 
@@ -323,6 +327,7 @@ def _side_windows(of: Car) -> list[Mesh]:
     """Build the glass between the pillars."""
     front, rear = of.at(of.cabin[0]), of.at(of.cabin[3])
     splits = [of.at(share) for share in of.pillars]
+    # The first and the last window are bounded by the screens alone.
     limits = [math.inf, *(split for split in splits if rear < split < front), -math.inf]
     low, high = of.belt + 0.03, of.height - 0.09
     glass = []

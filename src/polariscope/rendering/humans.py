@@ -126,6 +126,7 @@ def human(of: Human) -> Mesh:
     if of.cape:
         outline = [(-0.16, -0.22, 1.48), (-0.16, 0.22, 1.48), (-0.42, 0.42, 0.35), (-0.42, -0.42, 0.35)]
         torso.append(plate(outline, 0.03))
+    # The body bends at the hips, which are moved to the origin for the turn.
     upper = join(*torso).moved(z=-_HIPS).turned(1, math.radians(of.lean)).moved(z=_HIPS)
     legs = [*_leg(of.left_leg, wide, 1), *_leg(of.right_leg, wide, -1)]
     parts = [upper, *legs]
@@ -137,6 +138,7 @@ def human(of: Human) -> Mesh:
             )
         )
     figure = join(*parts)
+    # The lowest point touches the base in every pose.
     low = float(figure.vertices[:, 2].min())
     base = tube([(0, 0, 0), (0, 0, 0.04), (0, 0, 0.05)], (0.36, 0.36, 0.34), 20)
     return join(figure.moved(z=0.05 - low), base)

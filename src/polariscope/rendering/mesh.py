@@ -72,6 +72,7 @@ class Mesh:
         :param axis: 0 for x, 1 for y, 2 for z.
         :param angle: angle in radians.
         """
+        # Indices in cyclic order make the turn right-handed for every axis.
         first, second = (axis + 1) % 3, (axis + 2) % 3
         vertices = self.vertices.copy()
         cos, sin = math.cos(angle), math.sin(angle)
@@ -81,6 +82,7 @@ class Mesh:
 
     def mirrored(self) -> Mesh:
         """Return the body with left and right exchanged."""
+        # A mirror image reverses the orientation of the faces, so their corners are reversed too.
         return dataclasses.replace(
             self, vertices=self.vertices * np.array([1, -1, 1]), faces=self.faces[:, ::-1]
         )
@@ -127,12 +129,14 @@ class Mesh:
         corner = np.repeat(order, repeats)
         offsets = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         neighbour = order[np.repeat(starts[corners[order]], repeats) + offsets]
+        # Faces that meet at an edge do not share a normal.
         is_smooth = (unit[corner // 3] * unit[neighbour // 3]).sum(axis=1) > math.cos(CREASE)
         corner, contribution = corner[is_smooth], weighted[neighbour[is_smooth] // 3]
         normals = np.stack(
             [np.bincount(corner, weights=part, minlength=len(corners)) for part in contribution.T], axis=1
         )
         size = np.sqrt((normals**2).sum(axis=1, keepdims=True))
+        # If neighbours cancel, the normal of the face itself is used.
         normals = np.where(size > 1e-12, normals / np.maximum(size, 1e-12), np.repeat(unit, 3, axis=0))
         return normals.reshape(-1, 3, 3)
 
@@ -170,6 +174,7 @@ def loft(rings: Float[np.ndarray, "station ring 3"]) -> Mesh:
     stations, around, _ = rings.shape
     number = np.arange(stations * around).reshape(stations, around)
     a, d = number[:-1], number[1:]
+    # The ring is closed, so the last point is followed by the first.
     b, c = np.roll(a, -1, axis=1), np.roll(d, -1, axis=1)
     sides = np.concatenate([np.stack([a, b, c], axis=-1), np.stack([a, c, d], axis=-1)], axis=1).reshape(
         -1, 3
@@ -181,6 +186,7 @@ def loft(rings: Float[np.ndarray, "station ring 3"]) -> Mesh:
     end = np.stack([np.full(around, last), there, np.roll(there, -1)], axis=1)
     middles = [rings[0].mean(axis=0), rings[-1].mean(axis=0)]
     mesh = solid(np.concatenate([rings.reshape(-1, 3), middles]), np.concatenate([sides, start, end]))
+    # The rings can be listed in either direction; faces must point outwards.
     return mesh if mesh.volume >= 0 else dataclasses.replace(mesh, faces=mesh.faces[:, ::-1])
 
 
@@ -198,6 +204,7 @@ def box(length: Number, width: Number, height: Number, bevel: Number = 0.0) -> M
         cut = bevel - inset  # the ends are already inset
         outline = [(y - cut, -z), (y, cut - z), (y, z - cut), (y - cut, z)]
         half = [(x, *point) for point in outline]
+        # The second half is the first one turned by 180° about x.
         return [*half, *((x, -y_, -z_) for _, y_, z_ in half)]
 
     x = length / 2
@@ -221,6 +228,7 @@ def ellipsoid(x: Number, y: Number, z: Number, around: int = _AROUND) -> Mesh:
     :param around: (default 12) number of points of a ring; there are half as many rings.
     """
     stations = around // 2
+    # The poles are not rings; they replace the centres of the lids below.
     latitude = (np.arange(1, stations) / stations - 0.5) * math.pi
     turn = 2 * math.pi * np.arange(around) / around
     rings = np.stack(
@@ -302,15 +310,15 @@ def plate(outline: Vectors, thickness: Number) -> Mesh:
     return loft(np.array([points - shift, points + shift]))
 
 
-def panel(outline: Vectors, lift: Number, margin: Number = 0.0) -> Mesh:
+def panel(outline: Vectors, lift: Number) -> Mesh:
     """Build a sheet just above a surface, visible from the side on which its outline is anticlockwise: a window.
 
     :param outline: its corners on the surface; they form a convex outline in a plane.
     :param lift: distance above the surface.
-    :param margin: (default 0) distance from the outline, as a share of the distance to the centre.
     """
     points = np.asarray(outline, dtype=float)
-    points = points + margin * (points.mean(axis=0) - points) + lift * _normal(points)
+    points = points + lift * _normal(points)
+    # A convex outline is a fan of triangles around its first corner.
     fan = np.arange(1, len(points) - 1)
     return solid(points, np.stack([np.zeros_like(fan), fan, fan + 1], axis=1))
 

@@ -114,7 +114,6 @@ def plane(of: Plane) -> Mesh:
 
     :param of: its measures.
     """
-    slim = 0.12 if of.sharp else 0.45
 
     def radius(share: float) -> float:
         """Return the radius at a share of the length, from the tail to the nose."""
@@ -123,7 +122,7 @@ def plane(of: Plane) -> Mesh:
         if share < 0.78:
             return of.body
         ahead = (share - 0.78) / 0.22
-        return of.body * (math.sqrt(max(0.0, 1 - ahead**2)) if not of.sharp else 1 - (1 - slim) * ahead**1.3)
+        return of.body * (math.sqrt(max(0.0, 1 - ahead**2)) if not of.sharp else 1 - 0.88 * ahead**1.3)
 
     hull = revolve(radius, -0.5, 0.5, 20)
     along = hull.vertices[:, 0]

@@ -90,19 +90,24 @@ def rasterise(mesh: Mesh, camera: Camera, size: int) -> Visible:
     :param size: samples per side.
     """
     corners = camera.project(mesh.vertices, size)[mesh.faces]
+    # Faces that point away from the camera are hidden by a closed body.
     faces = np.flatnonzero(_twice_area(corners) < -_SLIVER)
     corners = corners[faces]
     spans = _spans(corners, size)
     counts = spans.end - spans.start
     fragment = np.repeat(np.arange(len(counts)), counts)
+    # Each span is expanded to its columns: its number among all fragments minus that of its first, plus the
+    # start.
     columns = np.arange(len(fragment)) - (np.cumsum(counts) - counts - spans.start)[fragment]
     face = spans.face[fragment]
     rows = spans.row[fragment]
     nearness = _across(corners, corners[:, :, 2:], face, columns, rows)[:, 0]
     sample = rows * size + columns
     nearest = np.zeros(size * size)
+    # 1/d is largest for the nearest face.
     np.maximum.at(nearest, sample, nearness)
     owner = np.full(size * size, -1)
+    # The maximum is one of these values bit for bit, so equality is exact.
     wins = nearness == nearest[sample]
     owner[sample[wins]] = face[wins]
     where = np.flatnonzero(owner >= 0)
@@ -127,6 +132,8 @@ def cover(
     # Every line of sight through a closed body meets faces of both orientations, so one orientation is enough.
     spans = _spans(corners[_twice_area(corners) < 0], size)
     width = size + 1  # a span can end after the last column
+    # Each span adds 1 at its start and subtracts 1 at its end, so the running sum counts the spans at a
+    # sample.
     first = np.bincount(spans.row * width + spans.start, minlength=size * width)
     last = np.bincount(spans.row * width + spans.end, minlength=size * width)
     depth = np.cumsum((first - last).reshape(size, width), axis=1)
@@ -152,6 +159,8 @@ def _spans(corners: Float[np.ndarray, "face 3 3"], size: int) -> _Spans:
     """
     order = np.argsort(corners[:, :, 1], axis=1, kind="stable")
     high, middle, low = (corners[np.arange(len(corners)), order[:, corner]] for corner in range(3))
+    # First row whose centre is not above the corner; an edge exactly on a centre belongs to the triangle
+    # below it.
     first = np.clip(np.ceil(high[:, 1] - 0.5), 0, size).astype(np.int64)
     last = np.clip(np.ceil(low[:, 1] - 0.5), 0, size).astype(np.int64)
     counts = last - first
@@ -162,6 +171,7 @@ def _spans(corners: Float[np.ndarray, "face 3 3"], size: int) -> _Spans:
     upper = (high[:, 0], high[:, 1], _slope(high, middle))
     lower = (middle[:, 0], middle[:, 1], _slope(middle, low))
     long_side = high[:, 0][face] + (y - high[:, 1][face]) * whole[face]
+    # The short side changes its edge at the middle corner.
     above = y < middle[:, 1][face]
     x0, y0, slope = (np.where(above, a[face], b[face]) for a, b in zip(upper, lower, strict=True))
     short_side = x0 + (y - y0) * slope

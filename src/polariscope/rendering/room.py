@@ -88,6 +88,7 @@ def cast_rays(solid: Solid, scale: float, angle: float, n_rays: int) -> View:
     to_object = np.full(rays.shape[:2], np.inf)
     to_object[:, is_central] = distance_to(solid, scale, start, rays[:, is_central])
     to_wall, is_side = _walls(start, rays)
+    # Horizontal rays never meet the floor.
     with np.errstate(divide="ignore"):
         to_floor = np.where(rays[..., 2] < 0, -start[2] / rays[..., 2], np.inf)
     is_sky = start[2] + to_wall * rays[..., 2] > WALL_HEIGHT
@@ -96,6 +97,7 @@ def cast_rays(solid: Solid, scale: float, angle: float, n_rays: int) -> View:
     surface = np.select(
         [np.isinf(nearest), to_object == nearest, to_floor == nearest], [SKY, OBJECT, FLOOR], WALL
     ).astype(np.uint8)
+    # Infinity times 0 would be NaN; the sky needs no point.
     points = start + np.where(np.isinf(nearest), 0, nearest)[..., np.newaxis] * rays
     is_object, is_floor, is_wall = surface == OBJECT, surface == FLOOR, surface == WALL
     normals = np.zeros_like(points)
@@ -195,6 +197,7 @@ def _to_box(start: Starts, rays: Points, half_side: float) -> Lengths:
     with np.errstate(divide="ignore", invalid="ignore"):
         at_low, at_high = (-half_side - start) / rays, (half_side - start) / rays
     first, last = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
+    # Slabs of a ray parallel to them contain ±∞, which leaves the other slabs to decide.
     enters = np.maximum(np.maximum(first[..., 0], first[..., 1]), first[..., 2])
     leaves = np.minimum(np.minimum(last[..., 0], last[..., 1]), last[..., 2])
     return np.where((enters < leaves) & (enters > 0), enters, np.inf)
@@ -219,6 +222,7 @@ def _normals(
     """Return the outward normals of the object's surface."""
     if solid == "cube":
         offset = points - [0, 0, GAP + HALF_SIDE * scale]
+        # The face that a point lies on is that of its largest coordinate.
         face = np.abs(offset).argmax(axis=-1)
         return np.eye(3)[face] * np.sign(offset[np.arange(len(face)), face])[:, np.newaxis]
     outwards = points.copy()
@@ -227,6 +231,8 @@ def _normals(
     elif solid == "capsule":
         radius, half_height = np.array(CAPSULE) * scale
         height = points[:, 2] - (GAP + radius + half_height)
+        # Along the straight part the normal is horizontal; at the ends it points away from the centre of the
+        # half sphere.
         outwards[:, 2] = height - np.clip(height, -half_height, half_height)
     else:
         radius, half_height = np.array(CYLINDER) * scale
@@ -254,6 +260,7 @@ def _lamp_seen(
     near = points[is_near]
     turns = 2 * math.pi * np.arange(6) / 6
     rim = LIGHT + LAMP_RADIUS * np.stack([np.cos(turns), np.sin(turns), 0 * turns], axis=1)
+    # Seven points of the lamp, its centre and six on its rim, give the edge of the shadow eight levels.
     shares = [np.isinf(distance_to(solid, scale, near, spot - near)) for spot in (LIGHT, *rim)]
     seen[is_near] = np.mean(shares, axis=0)
     return seen
@@ -262,6 +269,7 @@ def _lamp_seen(
 def _marks(points: Float[np.ndarray, "point 3"], is_side: Bool[np.ndarray, " point"]) -> Lengths:
     """Return how much darker the faint marks on the walls are: slanted spots at half height."""
     period, first, left, right = MARKS
+    # Distance to the nearest mark of the periodic row.
     along = (points[:, 0] - first + period / 2) % period - period / 2
     side = np.where(points[:, 0] < 0, points[:, 1] - left, right - points[:, 1])
     along = np.where(is_side, side, along)

@@ -82,7 +82,9 @@ def tilts(axes: Float[np.ndarray, "axis 3"]) -> Float[np.ndarray, "axis 4"]:
     :param axes: unit vectors.
     """
     x, y, z = axes.T
+    # For unit vectors a and b, (1 + a·b, a × b) is a multiple of the quaternion that turns a to b.
     turns = np.stack([1 + z, -y, x, 0 * z], axis=1)
+    # For opposite vectors it vanishes, and half a turn about any horizontal axis would do.
     turns[z < -1 + _TIE] = (0, 1, 0, 0)
     return turns / np.linalg.norm(turns, axis=1, keepdims=True)
 
@@ -105,6 +107,7 @@ def _distinct(quaternions: Float[np.ndarray, "rotation 4"]) -> Float[np.ndarray,
     """Return each rotation once; q and −q are the same."""
     distinct: list[np.ndarray] = []
     for each in quaternions:
+        # The product of unit quaternions is ±1 for equal rotations.
         if not distinct or np.abs(np.array(distinct) @ each).max() < 1 - _TIE:
             distinct.append(each)
     return np.array(distinct)
@@ -127,6 +130,7 @@ def reduced(
     is_tied = (every[..., 0] > best[:, :1] - _TIE).sum(axis=1) > 1
     for row in np.flatnonzero(is_tied):
         equal = every[row][every[row][:, 0] > best[row, 0] - _TIE]
+        # lexsort sorts by its last key first. Rounded, so rounding errors do not decide.
         best[row] = equal[np.lexsort(equal.round(7).T[::-1])[-1]]
     return best
 
@@ -143,6 +147,7 @@ def reduced_about_axis(
     """
     axes = matrices(quaternions)[..., :, 2]
     if has_two_ends:
+        # Rounding errors around 0 must not decide which end is up.
         x, y, z = np.where(np.abs(axes) < _TIE, 0, axes).T
         is_down = (z < 0) | ((z == 0) & ((x < 0) | ((x == 0) & (y < 0))))
         axes = np.where(is_down[:, np.newaxis], -axes, axes)

@@ -60,6 +60,7 @@ class ConvexMesh:
         for face, (first, second, third) in zip(face_of.tolist(), triangles.tolist(), strict=True):
             left |= {(first, second): face, (second, third): face, (third, first): face}
         ends, sides = [], []
+        # Each edge occurs in both directions, once for the face on either side.
         for (start, end), face in sorted(left.items()):
             right = left[end, start]
             if start < end and normals[face] @ normals[right] < 1 - 1e-9:  # halves of one face share no edge
@@ -82,6 +83,7 @@ def pictures(
     changes = brightness[:, mesh.sides[:, 1]] - brightness[:, mesh.sides[:, 0]]
     start_row, end_row = rows[:, mesh.edges[:, 0]], rows[:, mesh.edges[:, 1]]
     changes = np.where(start_row > end_row, changes, -changes)  # rows count downwards, so this edge points up
+    # Lines are at the centres of quarter rows; the first is not above the upper end of the edge.
     upper = np.ceil(np.minimum(start_row, end_row) * ROWS - 0.5).astype(np.int64)
     lower = np.ceil(np.maximum(start_row, end_row) * ROWS - 0.5).astype(np.int64)
     picture, edge = np.nonzero((changes != 0) & (lower > upper))
@@ -103,10 +105,13 @@ def pictures(
     n_rows = len(turns) * image_size
     pixel = column * n_rows + each(picture * image_size) + line // ROWS
     size = (image_size + 1) * n_rows
+    # A crossing within a pixel changes it by the share to the right of the crossing, and the next pixel by
+    # the rest.
     steps = np.bincount(pixel, change, size).reshape(-1, n_rows)
     beyond = np.bincount(pixel, change * (crossing - column), size).reshape(-1, n_rows)
     steps -= beyond
     steps[1:] += beyond[:-1]
+    # The brightness is the sum of all changes to the left.
     for before, after in itertools.pairwise(steps[:-1]):
         after += before
     return steps[:-1].reshape(image_size, len(turns), image_size).transpose(1, 2, 0)
@@ -121,6 +126,7 @@ def _brightness(
     """
     x, y, z = _turned(turns, mesh.normals)
     lit = ((1 + TO_LIGHT[0] * x + TO_LIGHT[1] * y + TO_LIGHT[2] * z) / 2) ** 2
+    # The camera is in front of a face if its distance along the normal exceeds that of the face.
     return np.where(z * CAMERA_DISTANCE > mesh.offsets, AMBIENT + (1 - AMBIENT) * lit, 0)
 
 

@@ -13,7 +13,6 @@ from polariscope.rendering.raster import Camera, Visible, cover
 
 SAMPLES = 4
 """Number of samples per side of every pixel."""
-_SHINE = 24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +75,7 @@ class Lighting:
                 half = np.array(light.direction) + towards
                 h0, h1, h2 = half / math.sqrt(float((half**2).sum()))
                 cosine = np.maximum(x * h0 + y * h1 + z * h2, 0)
+                # The power 24 of the equation, as the cube of the eighth power.
                 eighth = (cosine**2) ** 2 * (cosine**2) ** 2
                 shine = np.maximum(shine, light.strength * eighth * eighth * eighth)
         sent = mesh.colours[visible.faces] * bright[:, None]
@@ -111,6 +111,7 @@ def pixels(
     :param size: pixels per side.
     """
     pixel = pixel_of(visible.where, size)
+    # Each sample is limited on its own, so a highlight does not lighten the other samples of its pixel.
     light = np.clip(sent, 0, 1)
     sums = [np.bincount(pixel, weights=channel, minlength=size * size) for channel in light.T]
     mean = (np.array(sums) + backdrop) / SAMPLES**2

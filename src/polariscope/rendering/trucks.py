@@ -245,5 +245,6 @@ def _tipper(of: Truck, rear: float, front: float, floor: float) -> list[Mesh]:
         box(0.12, 0.1, of.high).moved(x, _WIDTH / 2 + 0.08, of.high / 2).both_sides()
         for x in np.linspace(-0.4, 0.4, 4) * long
     ]
+    # The skip tilts about its rear end, which is moved to the origin for the turn.
     skip = join(wall, *ends, ground, roof, sand, *ribs).moved(long / 2).turned(1, -0.18).moved(-long / 2)
     return [skip.moved(middle, 0, floor + 0.1)]

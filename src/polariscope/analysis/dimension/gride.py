@@ -73,11 +73,13 @@ def gride(
         raise InputError(
             "scale", f"be one of {', '.join(map(str, scales))} (2 · scale is at most k = {k})", got=scale
         )
+    # Column j − 1 contains the distance to the j-th neighbour.
     ratios = [np.log(table.distances[:, 2 * s - 1] / table.distances[:, s - 1]) for s in scales]
     values = [most_likely(ratio, s) for ratio, s in zip(ratios, scales, strict=True)]
     flat = plateau([2 * s for s in scales], values)
     selected = scales.index(flat.high // 2 if scale is None else scale)
 
+    # Blocks have the size of the selected scale; the other intervals of the curve share these resamples.
     weights = neighbourhood_resamples(table, 2 * scales[selected], n_bootstrap, seed)
     ends = [
         percentile_interval(value, _one_step(weights, ratio, value, s), level, interpolate=False)
@@ -122,7 +124,9 @@ def most_likely(log_ratio: Float[np.ndarray, " point"], s: int) -> float:
     for _ in range(100):
         slope, curvature = (part.mean() for part in _slopes(log_ratio, d, s))
         low, high = (d, high) if slope > 0 else (low, d)
+        # A step changes d at most by a factor of e, so the exponential cannot overflow.
         step = d * np.exp(np.clip(slope / curvature, -1, 1))
+        # If the step leaves the bracket, the bracket is halved in log d.
         following = float(step) if low < step < high else float(np.sqrt(low * high))
         if abs(following - d) <= 1e-13 * d:
             break
@@ -141,6 +145,7 @@ def _slopes(
     t = d * log_ratio
     small = t < 1e-4
     safe = np.where(small, 1.0, t)
+    # expm1 keeps the digits of 1 − e^−t for small t.
     fraction = np.where(small, 1 + t / 2 + t**2 / 12, safe / -np.expm1(-safe))
     decay = np.exp(-safe)
     slope_of_fraction = np.where(small, 0.5 + t / 6, (1 - decay * (1 + safe)) / np.expm1(-safe) ** 2)

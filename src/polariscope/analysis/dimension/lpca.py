@@ -105,7 +105,9 @@ def local_spectra(table: NeighbourTable, k: int) -> Float[np.ndarray, "point eig
         # Neighbourhoods of radius 1: squares neither overflow nor underflow.
         local /= table.distances[start : start + rows, [k - 1], None]
         local -= local.mean(axis=1, keepdims=True)
+        # Both products have the same non-zero eigenvalues; the smaller one is used.
         gram = local.swapaxes(1, 2) @ local if n_features < k else local @ local.swapaxes(1, 2)
+        # eigvalsh returns ascending order; the slice reverses it and drops the zeros.
         spectra.append(np.linalg.eigvalsh(gram)[:, : -n_eigenvalues - 1 : -1])
     return np.maximum(np.concatenate(spectra), 0.0)
 
@@ -123,9 +125,12 @@ def count(
         large = spectra > spectra.mean(axis=1, keepdims=True)
     elif criterion == "broken-stick":
         m = spectra.shape[1]
+        # The i-th piece is the sum of 1/j over j from i to m, so sums run from the end.
         pieces = np.cumsum(1 / np.arange(m, 0, -1))[::-1] / m
+        # Only leading eigenvalues count: after the first that fails, all others are excluded.
         large = np.logical_and.accumulate(spectra > pieces * total[:, None], axis=1)
     else:
+        # Share that is explained without the eigenvalue itself.
         before = np.cumsum(spectra, axis=1) - spectra
         large = before < threshold * total[:, None] * (1 - 1e-12)  # allow for rounding
     return large.sum(axis=1).astype(np.float64)

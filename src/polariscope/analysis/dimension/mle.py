@@ -98,12 +98,14 @@ def mle(
     check_bootstrap(level, n_bootstrap)
     _check(anchor, n_runs)
     table = _automatic_table(x) if k == "auto" else table_of(x, k, MIN_K)
+    # The curve begins at 3, because k − 2 must be positive.
     orders = range(MIN_K, (min(table.k, LARGEST_K) if k == "auto" else k) + 1)
     check_word("normaliser", normaliser, get_args(Normaliser))
     check_word("average", average, get_args(Average))
     inverse = inverse_estimates(table, orders, normaliser)
     pooled = _pool(inverse, average, np.ones((1, table.n_points)))[0]
     n_infinite = int((~np.isfinite(pooled)).sum())  # ties end as k grows, so these are the smallest k
+    # A stable range is at least an octave, so an octave of finite estimates must be left.
     if n_infinite == len(orders) or (k == "auto" and 2 * orders[n_infinite] > orders[-1]):
         raise _tied(orders[n_infinite - 1], inverse[:, n_infinite - 1])
     orders, inverse, pooled = orders[n_infinite:], inverse[:, n_infinite:], pooled[n_infinite:]
@@ -157,6 +159,7 @@ def inverse_estimates(
     k = np.asarray(orders)
     divisor = k - (1 if normaliser == "k-1" else 2)
     # Rounding of the running sums could leave a tie slightly negative.
+    # Σ_j log(T_k/T_j) = k log T_k − Σ_j log T_j, with equal terms for j = k.
     return np.maximum(k * logs[:, k - 1] - sums[:, k - 1], 0.0) / divisor
 
 
@@ -173,6 +176,7 @@ def _pool(
 def _anchors(n_points: int, share: float, n_runs: int, seed: int) -> Float[np.ndarray, "run point"]:
     """Return 1 for the anchors of each run and 0 for other points."""
     n_anchors = max(1, int(share * n_points))
+    # Sorting twice gives ranks, so each run has exactly n_anchors anchors.
     ranks = generator(seed, "dimension", "anchors").random((n_runs, n_points)).argsort(axis=1).argsort(axis=1)
     return (ranks < n_anchors).astype(np.float64)
 

@@ -81,6 +81,7 @@ def twonn(
     table = table_of(x, 2, 2)
     log_ratio = np.log(table.distances[:, 1] / table.distances[:, 0])
     equal = log_ratio < TIE
+    # Ties differ by rounding errors, which must not decide their order.
     log_ratio[equal] = 0.0
     order = np.argsort(log_ratio, kind="stable")
     ratios = log_ratio[order]
@@ -129,6 +130,7 @@ def fitted(
     with np.errstate(divide="ignore", invalid="ignore"):
         if fit == "likelihood":
             n_included = included.sum(axis=1)
+            # The running count reaches its maximum first at the last ratio that is included.
             last = ratios[(included > 0).cumsum(axis=1).argmax(axis=1)]
             return (n_included - 1) / (included @ ratios + (total[:, 0] - n_included) * last)
         distribution = (below - weights if fit == "line-from-zero" else below) / total

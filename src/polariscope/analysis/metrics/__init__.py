@@ -104,6 +104,7 @@ class Score(AbstractRecord):
             **_about(metric),
             **evidence,
         )
+        # An infinite score is allowed if the metric has no upper bound, such as the total correlation.
         if math.isnan(score.value) or (math.isinf(score.value) and math.isfinite(score.bounds[1])):
             raise InputError(
                 problem=f"metric {metric!r} is not defined for these arrays: its value is {score.value}"
@@ -284,6 +285,7 @@ class Scores(AbstractRecord):
         return dataclasses.replace(
             self,
             scores=scores,
+            # A metric that was refused earlier can apply to this call.
             not_applicable={word: reason for word, reason in refused.items() if word not in scores},
         )
 

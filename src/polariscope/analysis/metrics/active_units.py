@@ -67,9 +67,11 @@ def active_units(
     >>> active_units(np.array([[1.0, 0.01], [-1.0, -0.01]])).value
     1.0
     """
+    # These criteria do not read the variance, so any value serves.
     variances = np.ones_like(table.codes) if variant in FROM_THE_MEAN else table.variance
     posterior = relative_posterior(Representation(table.codes, variances, table.codes))
     criterion = CRITERIA[variant]
+    # A criterion has a single option, its threshold, under a name of its own.
     options = {} if threshold is None else dict.fromkeys(options_of(criterion), threshold)
     in_use = criterion(posterior, **options)
     rows = np.arange(table.n_samples)

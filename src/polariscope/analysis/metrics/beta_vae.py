@@ -115,6 +115,7 @@ def distances(
     """Return the mean distance of the codes of ``batch_size`` pairs that share the value of each batch's factor."""
     features = np.empty((len(factor), z.shape[1]))
     for block in blocks(len(factor), batch_size, z.shape[1]):
+        # Each batch repeats its factor for all its pairs.
         repeated = np.broadcast_to(factor[block, None], (len(factor[block]), batch_size))
         first, second = groups.pairs(repeated, draw)
         gap = z[first]
@@ -133,6 +134,7 @@ def _correct(
     """Return True for each remaining feature whose factor logistic regression on the first ``n_train`` predicts."""
     if standardise:
         spread = features[:n_train].std(axis=0)
+        # Moments of the training features only, so the test features stay held out.
         features = (features - features[:n_train].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     with quiet_logistic():
         predicted = logistic_predictions(features[:n_train], factor[:n_train], features[n_train:])[0]

@@ -100,6 +100,7 @@ def dci(
     codes = table.standardised
     jobs = [Job(codes, train, test, n_trees)]
     # Only informativeness requires predictions for all test samples.
+    # At least one test sample, because predictors are always evaluated.
     tested = test if part == "informativeness" else test[:1]
     if variant != "reference":
         rounds = half_samples(train, table, "dci", N_HALVES)

@@ -84,6 +84,7 @@ def ds(
     times = table.resamples[:, test].astype(np.float64)
     # A resample of very few test samples can miss them all; each then counts once.
     times[times.sum(axis=1) == 0] = 1
+    # The first row weights every test sample once and gives the value; the others are resamples.
     weights = np.vstack([np.ones(len(test)), times])
     ways = [WAYS[kinds][kind] for kind in table.factor_kinds]
     advantage, maximum = _advantages(table, weights / weights.sum(axis=1, keepdims=True), ways, variant)
@@ -94,6 +95,7 @@ def ds(
             problem=f"factor {name!r} has a single value in the {len(test)} test samples",
             remedy="draw more samples",
         )
+    # A resample with a single value of some factor has no defined score.
     per_factor = gap(advantage)[~single] / maximum[~single]
     shuffled, shuffled_maximum = _advantages(table.permuted(), weights[:1] / len(test), ways, variant)
     value = float(per_factor[0].mean())
@@ -126,6 +128,7 @@ def _advantages(
             errors = np.stack([(truth[near].mean(axis=1) - truth[test]) ** 2 for near in neighbours], axis=1)
             centred = truth[test] - truth[test].mean()
             spread = weights @ centred**2 - (weights @ centred) ** 2
+            # Differences of rounded sums are not exactly 0 for a constant.
             maximum[:, k] = np.sqrt(np.where(spread > ROUNDING * (centred**2).mean(), spread, 0.0))
             advantage[:, :, k] = maximum[:, [k]] - np.sqrt(weights @ errors)
         elif way == "angle":
@@ -139,6 +142,8 @@ def _advantages(
         else:
             labels = table.classes[:, k]
             hits = np.stack([_vote(labels[near]) == labels[test] for near in neighbours], axis=1)
+            # One-hot rows times weights are the shares of the classes; the largest is the accuracy of a
+            # constant guess.
             constant = (weights @ np.eye(labels.max() + 1)[labels[test]]).max(axis=1)
             advantage[:, :, k], maximum[:, k] = weights @ hits, constant
             if variant == "corrected":
@@ -157,6 +162,7 @@ def _nearest(
     """
     order = np.argsort(train, kind="stable")
     values = train[order]
+    # No neighbour can be more than five places below the insertion point.
     first = np.maximum(np.searchsorted(values, test) - NEIGHBOURS, 0)
     for _ in range(
         NEIGHBOURS

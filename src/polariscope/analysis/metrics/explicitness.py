@@ -57,6 +57,7 @@ def explicitness(
     stretch, offset = (2.0, 1.0) if variant == "normalised" else (1.0, 0.0)
     per_factor = np.clip(stretch * areas - offset, 0, 1)
     value = float(per_factor.mean())
+    # Mean square of the influences divided by n, for the mean over factors.
     variance = float((influence.mean(axis=1) ** 2).sum()) / len(influence) ** 2
     low, high = wilson_interval((value + offset) / stretch, variance, n_worth)
     notes = table.grid_notes
@@ -129,6 +130,7 @@ def logistic_regressions(
 ) -> Float[np.ndarray, "latent+1 problem"]:
     """Return the weights and intercept of logistic regression for each column of ``truth``, with balanced classes."""
     n, positive = len(truth), truth.sum(axis=0)
+    # Both classes of each problem have the same total weight, n/2.
     cost = n / (2 * np.where(truth, positive, n - positive))
     return binary_classifiers(x, np.where(truth, 1.0, -1.0), cost, "logistic", intercept_penalty=0.0)
 
@@ -149,6 +151,7 @@ def area_under_curve(
     n_positive = int(truth.sum())
     n_negative = len(truth) - n_positive
     ranks, below = rankdata(decisions), np.empty(len(truth))
+    # Rank among all minus rank among the positives is the number of negatives below, with ties as one half.
     below[truth] = (ranks[truth] - rankdata(decisions[truth])) / n_negative
     below[~truth] = 1 - (ranks[~truth] - rankdata(decisions[~truth])) / n_positive
     area = float(below[truth].mean())

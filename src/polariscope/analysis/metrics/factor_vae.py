@@ -91,6 +91,7 @@ def factor_vae(
             "factor-vae", 0.0, interval=None, chance=None, variant=variant, notes=notes, details=details
         )
 
+    # The score uses ratios of variances, so each latent is divided by its standard deviation first.
     z = table.standardised[:, varying]
     n_test = n_test if variant == "held-out" else 0
 
@@ -133,7 +134,9 @@ def _score(
     n_factors = len(groups.names)
     factor = draw.integers(n_factors, size=n_train + n_test)
     winner = vote(z, groups, factor, batch_size, draw)
+    # In-sample, the training votes are also the test votes.
     train, test = slice(0, n_train), slice(n_train, None) if n_test else slice(0, n_train)
+    # Each pair of winner and factor has its own cell, so one bincount counts all votes.
     cells = np.bincount(winner[train] * n_factors + factor[train], minlength=z.shape[1] * n_factors)
     votes = cells.reshape(-1, n_factors)
     correct = votes.argmax(axis=1)[winner[test]] == factor[test]

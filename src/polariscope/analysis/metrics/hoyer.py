@@ -60,6 +60,7 @@ def hoyer(
     ratio = np.abs(z[used]).sum(axis=1) / length[used]
     per_sample = np.clip((math.sqrt(d) - ratio) / (math.sqrt(d) - 1), 0, 1)
     value, interval = mean_with_interval(per_sample[:, None], at_least=0.0)
+    # Logarithms, because Γ overflows for many latents.
     log_ratio = math.log(d) + math.lgamma(d / 2) - math.lgamma((d + 1) / 2) - math.log(math.pi) / 2
     sizes = np.zeros(table.n_latents)
     sizes[varying] = np.abs(z).mean(axis=0)

@@ -106,6 +106,7 @@ def _robustness(
     """Return 1 − d/D, at least 0, and D; 0 for constant latents."""
     reach = np.quantile(np.abs(codes - codes.mean(axis=0)), normaliser, axis=0)
     moves = np.stack([_moves(codes, column, quantile) for column in classes.T], axis=1)
+    # A constant latent has no deviation to divide by.
     moving = (reach > 0)[:, None]
     return np.where(moving, np.maximum(0, 1 - moves / np.where(moving, reach[:, None], 1)), 0.0), reach
 
@@ -117,6 +118,7 @@ def _moves(
     _, classes, counts = np.unique(classes, return_inverse=True, return_counts=True)
     starts = np.cumsum(counts) - counts
     ordered, group = codes[np.argsort(classes, kind="stable")], np.repeat(np.arange(len(counts)), counts)
+    # Rows are sorted by class, so reduceat sums each class in one pass.
     means = np.add.reduceat(ordered, starts, axis=0) / counts[:, None]
     deviations = np.abs(ordered - means[group])
     # Values of class c are mapped to [c, c + ½], so one sort serves all classes. Interpolate as NumPy's quantile does.

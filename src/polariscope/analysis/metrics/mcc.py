@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from polariscope.analysis.code_table import Table, correlations
 from polariscope.analysis.metrics import Score, metric
+from polariscope.numerics.assignment import assign
 from polariscope.numerics.intervals import recentred_interval
 
 
@@ -50,6 +51,7 @@ def mcc(
     x, y = table.codes, table.factors
     if variant == "spearman":
         x, y = rankdata(x, axis=0), rankdata(y, axis=0)
+    # A weight of 1 for each sample uses the same function for the value and for the resamples.
     once = np.ones((1, table.n_samples), dtype=np.uint8)
     strengths = np.abs(correlations(x, y, once)[0])
     matched, per_factor = _assign(strengths)
@@ -81,9 +83,7 @@ def _assign(
     strengths: Float[np.ndarray, "latent factor"],
 ) -> tuple[Int[np.ndarray, " factor"], Float[np.ndarray, " factor"]]:
     """Return the latent of each factor (−1 if none is left) and its strength."""
-    from scipy.optimize import linear_sum_assignment
-
-    latents, factors = linear_sum_assignment(strengths, maximize=True)
+    latents, factors = assign(strengths)
     matched, strength = np.full(strengths.shape[1], -1), np.zeros(strengths.shape[1])
     matched[factors], strength[factors] = latents, strengths[latents, factors]
     return matched, strength

@@ -62,6 +62,7 @@ def mi(
     informations = mutual_information_table(binned)
     plug_in = averaged_mutual_information(informations)
     pairs = [
+        # Each pair once: a latent with those before it.
         information(binned[:, [j]], binned[:, :j], table.resamples)[0].reshape(-1, j)
         for j in range(1, table.n_latents)
     ]
@@ -72,6 +73,7 @@ def mi(
     notes: tuple[str, ...] = ()
     if variant == "corrected":
         value, chance = corrected_information(plug_in, level), 0.0
+        # Entropies on the diagonal have no chance level.
         informations = informations - np.where(np.eye(table.n_latents, dtype=bool), 0.0, shuffled)
         details |= {"averaged": plug_in, "chance_of_averaged": level}
         notes = (

@@ -83,6 +83,7 @@ def mig(
         binned, classes = table.discretised(n_bins), discretise(table.factors, n_bins)
         informations, entropies = information(binned, classes)
         resampled, of_factors = information(binned, classes, table.resamples)
+        # A resample can contain a single value of a factor, whose entropy is 0.
         replicates = gap(resampled) / np.maximum(of_factors, np.finfo(float).tiny)
         permuted = np.stack([information(binned[order], classes)[0] for order in table.permutations])
     else:
@@ -139,6 +140,7 @@ def _from_posteriors(
     ) -> Float[np.ndarray, "sample latent factor"]:
         ratios = np.empty((n, part.n_latents, part.n_factors))
         for k, column in enumerate(classes.T):
+            # Rows sorted by class and split at the ends of the classes.
             for rows in np.split(np.argsort(column, kind="stable"), np.cumsum(np.bincount(column))[:-1]):
                 for j in range(part.n_latents):
                     ratios[rows, j, k] = log_marginal(rows, j)
@@ -146,6 +148,7 @@ def _from_posteriors(
 
     marginal = np.stack([log_marginal(np.arange(n), j) for j in range(part.n_latents)], axis=1)
     ratios = log_ratios(part.classes)
+    # Only the draws are resampled; the mixtures stay those of all selected samples.
     shares = part.resamples / n
     resampled = (shares @ ratios.reshape(n, -1)).reshape(-1, part.n_latents, part.n_factors)
     shuffled = log_ratios(part.classes[part.permutations[0]]).mean(axis=0)

@@ -99,6 +99,7 @@ def _per_latent(
     squares = np.where(tables > ROUNDING, tables, 0.0) ** 2
     largest = squares.max(axis=-1)
     others = (squares.sum(axis=-1) - largest) / (squares.shape[-1] - 1)
+    # The inner where prevents a division by 0, which the outer one would discard.
     return np.where(largest > 0, 1 - others / np.where(largest > 0, largest, 1), 0.0)
 
 
@@ -125,6 +126,7 @@ def informative(
     from scipy.special import chdtri
 
     n_used = np.array([len(np.unique(column)) for column in table.discretised(n_bins).T])
+    # A constant latent has no degree of freedom, and a quotient must be defined.
     freedom = np.maximum((n_used - 1)[:, None] * (np.array(table.n_classes) - 1), 1)
     # The information of a constant latent is only rounding error.
     expected = np.maximum(permuted.mean(axis=0), ROUNDING)

@@ -98,6 +98,7 @@ def probe(
     factor_range = range(table.n_factors)
     targets = [make_target(table, k, kinds == "classes") for k in factor_range]
     plan: list[Fit] = [(everything, count, k) for count in counts for k in factor_range]
+    # Selections can be equal, for example if there are no mixed latents; each is fitted once.
     subsets = {latents for latents in selections.values() if latents and latents != everything}
     plan += [(latents, counts[-1], k) for latents in sorted(subsets) for k in factor_range]
     fits = _fit_all(table, targets, plan, train, test, variant, n_selection)
@@ -146,6 +147,7 @@ def _fit_all(
     z = table.standardised
     n_choice = {fit: min(fit[1], n_selection) for fit in plan}
     searches = (
+        # Largest first, as for the fits below.
         sorted({(n_choice[fit], fit[2]) for fit in plan}, reverse=True) if variant == "logistic" else []
     )
 
@@ -185,6 +187,8 @@ def _interval(
     """Return Wilson's interval, with the variance of the ratio by the delta method if spreads are measured."""
     if all(target.is_classes for target in targets):
         return interval_of_accuracy(best > 0)
+    # The influence of a sample on a ratio of means: its own term minus the ratio times its share of the
+    # divisor.
     shares = np.divide(spreads, means := spreads.mean(axis=0), out=np.ones_like(spreads), where=means > 0)
     influence = (best - best.mean(axis=0) * shares).mean(axis=1)
     return wilson_interval(float(best.mean()), float((influence**2).mean()) / len(best), float(len(best)))

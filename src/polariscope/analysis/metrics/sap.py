@@ -99,6 +99,8 @@ def _hits(table: Table, strength: float) -> Bool[np.ndarray, "test latent factor
     train, test = table.split()
     hits = np.empty((len(test), table.n_latents, table.n_factors), dtype=bool)
     for k, (labels, name) in enumerate(zip(table.classes.T, table.factor_names, strict=True)):
+        # Classes that are missing from the training samples cannot be predicted, so classes are numbered
+        # again.
         present, within = np.unique(labels[train], return_inverse=True)
         if len(present) < 2:
             raise InputError(
@@ -128,6 +130,7 @@ def support_vectors(
     counts = np.bincount(classes)
     balanced = len(classes) / (len(counts) * counts)
     targets = np.arange(len(counts)) if len(counts) > 2 else np.array([1])
+    # liblinear weights the rest only if there are two classes.
     rest = 1.0 if len(counts) > 2 else balanced[0]
     y = np.where(classes[:, None] == targets, 1.0, -1.0)
     cost = strength * np.where(y > 0, balanced[targets], rest)

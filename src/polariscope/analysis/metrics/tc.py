@@ -55,6 +55,7 @@ def tc(
     replicates = _replicates(table.codes, noise, table.resamples)
     draw = generator(table.seed, "metrics", "columns")
     chances = [
+        # permuted shuffles each column on its own.
         total_correlation_of(covariance(draw.permuted(table.codes, axis=0)) + np.diag(noise.mean(axis=0)))
         for _ in range(N_PERMUTATIONS)
     ]
@@ -86,6 +87,7 @@ def _replicates(
     z = np.where(constant, 0.0, codes - codes.mean(axis=0))
     n, d = z.shape
     sums = (resamples @ (z[:, :, None] * z[:, None, :]).reshape(n, -1)).reshape(-1, d, d)
+    # The counts of a resample add up to n.
     means = resamples @ z / n
     noises = resamples @ noise / n
     moments = (sums - n * means[:, :, None] * means[:, None, :]) / (n - 1)

@@ -93,6 +93,7 @@ def udr(
     per_model = _per_model(pairs)
     value = float(per_model.mean())
     left_out = np.array(
+        # The products of all samples minus those of a block are the products without it.
         [_per_model(score(total - block, n - size)).mean() for block, size in zip(blocks, sizes, strict=True)]
     )
     chances = []
@@ -139,6 +140,7 @@ def _relations(
 ) -> Float[np.ndarray, "all all"]:
     """Return R between all latents of all models: correlations, or lasso coefficients of the row for the column."""
     if alpha is None:
+        # Without a block, the columns are no longer exactly standardised.
         scale = np.sqrt(np.diag(gram))
         return np.minimum(np.abs(gram / np.outer(scale, scale)), 1.0)
     return np.abs(np.concatenate([lasso(gram[part, part], gram[part], alpha) for part in parts]))
@@ -159,6 +161,8 @@ def lasso(
     for _ in range(10_000):
         largest = 0.0
         for j in range(len(gram)):
+            # The residual of latent j without its own contribution; the next line is the soft threshold of
+            # the lasso.
             rest = products[j] - gram[j] @ weights + gram[j, j] * weights[j]
             new = np.sign(rest) * np.maximum(np.abs(rest) - alpha, 0) / gram[j, j]
             largest = max(largest, float(np.abs(new - weights[j]).max()))

@@ -38,6 +38,7 @@ def mixture(variance: Float[np.ndarray, "sample latent"], alpha: float = TypeRul
     >>> mixture(np.array([[0.01, 0.01, 0.5], [0.02, 1.0, 0.5]])).labels
     ('active', 'mixed', 'noisy')
     """
+    # Shares of the samples, not moments: a mean cannot show that a latent switches.
     known, unknown = (variance < alpha).mean(axis=0), (variance > 1 - alpha).mean(axis=0)
     labels = tuple(_label(a, p, alpha) for a, p in zip(known, unknown, strict=True))
     return Mixture(known, unknown, labels)
@@ -151,6 +152,7 @@ CRITERIA: dict[str, Criterion] = {
 def compare_criteria(posterior: RelativePosterior, primary: InUse) -> CriteriaTable:
     """Apply every criterion, and compute its agreement with the primary rule and with the others."""
     in_use = np.array([primary, *(criterion(posterior) for criterion in CRITERIA.values())])
+    # Entry (i, j) is the share of latents on which rules i and j agree.
     agreement = (in_use[:, None, :] == in_use[None, :, :]).mean(axis=2)
     rules = ["The primary rule: not passive. bonheme2023 §6.4.1."]
     # Tables show the first line of a criterion's docstring as its description.

@@ -119,6 +119,8 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
     types = [latent.type for latent in latents]
     not_passive = np.array([name != "passive" for name in types])
     sources = {"mean": representation.mean, "sampled": representation.sampled}
+    # Ranks of a polarised model: passive means are nearly constant, but passive samples are noise of the prior's
+    # variance.
     expected = {"mean": int(not_passive.sum()), "sampled": len(types)}
     covariances = {name: covariance(array) for name, array in sources.items()}
     explained = redundancy(covariances["mean"], not_passive, representation.n_samples)
@@ -150,6 +152,7 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         latents=latents,
         order=tuple(order_by_kl(posterior).tolist()),
         order_by_variance=tuple(order_by_variance(posterior).tolist()),
+        # fsum does not depend on the order of the latents.
         kl=math.fsum(latent.kl for latent in latents),
         trace=math.fsum(latent.mean_of_variance for latent in latents),
         mean=structures["mean"],
@@ -315,4 +318,6 @@ def _as_float(name: str, value: Any) -> Float[np.ndarray, "*_"]:
     from polariscope.core.arrays import real_numbers
 
     array = real_numbers(value, name)
+    # float32 is not copied, because codes can be large. float16 is converted, because its squares overflow
+    # beyond 255.
     return array.astype(np.float64) if array.dtype.kind != "f" or array.dtype == np.float16 else array

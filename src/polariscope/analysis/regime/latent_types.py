@@ -141,6 +141,7 @@ def types_of(moments: Moments, alpha: float) -> Shaped[np.ndarray, "*batch laten
     Reference: bonheme2023 §6.4.1 (fixed), §5 (conditional: it gives no rule; this one is derived).
     Ours: under a conditional prior, active also requires Var(r) < α.
     """
+    # classify takes one axis; resamples have two.
     types = np.array(classify(moments.mean.ravel(), moments.variance.ravel(), alpha)).reshape(
         moments.mean.shape
     )
@@ -155,6 +156,7 @@ def thresholds(
     moments: Moments,
 ) -> tuple[Float[np.ndarray, "*batch latent"], Float[np.ndarray, "*batch latent"]]:
     """Return the smallest α at which each latent is active and the smallest at which it is passive, up to 0.5."""
+    # Both conditions of a type must hold, so the larger of the two limits decides.
     active = np.maximum(moments.mean, moments.variance)
     passive = np.maximum(np.abs(moments.mean - 1), moments.variance)
     if moments.noise is not None:
@@ -177,6 +179,7 @@ def _gather(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Moments:
     if not others:
         return Moments(*ratio)
     (displacement, _), (noise, _), (_, signal) = others
+    # A constant mean has no signal, so its latent is never active.
     share = np.divide(noise, signal, out=np.full_like(noise, np.inf), where=signal > 0)
     return Moments(*ratio, displacement, share)
 

@@ -60,6 +60,7 @@ def latent_moments(representation: Representation) -> tuple[LatentMoments, ...]:
     relative = relative_posterior(representation)
     mean, variance = relative.absolute_mean, relative.absolute_variance
     prior_mean, prior_variance = (
+        # A prior shared by all samples has no sample axis.
         np.broadcast_to(np.float64(default) if moment is None else moment.astype(np.float64), mean.shape)
         for moment, default in ((representation.prior_mean, 0.0), (representation.prior_variance, 1.0))
     )

@@ -68,6 +68,7 @@ class Note(str):
         :param text: the text.
         """
         code = next((code for pattern, code in OLDER.items() if re.match(pattern, text)), OTHER)
+        # Only these texts name latents; a number in another text can be a count.
         named = re.findall(r"\blatents? (\d+(?:, \d+)*)", text) if code in ABOUT_LATENTS else []
         latents = sorted({int(number) for numbers in named for number in numbers.split(", ")})
         return cls(code, latents or None, text=text)

@@ -61,11 +61,14 @@ def choose(drafts: Sequence[Draft]) -> list[Note]:
         for group in EXCLUSIVE.values():
             if draft.code not in group:
                 continue
+            earlier = group[: group.index(draft.code)]
             for other in drafts:
-                if other.code in group[: group.index(draft.code)] and latents is not None:
-                    latents = frozenset() if other.latents is None else latents - other.latents
-                elif other.code in group[: group.index(draft.code)]:
-                    latents = frozenset()
+                if other.code in earlier:
+                    # A note about the whole diagnosis excludes later ones, and is excluded by any earlier one.
+                    if latents is None or other.latents is None:
+                        latents = frozenset()
+                    else:
+                        latents -= other.latents
         if latents is None or latents:
             selected.append(Note(draft.code, None if latents is None else sorted(latents), **draft.facts))
     return selected
@@ -106,6 +109,8 @@ def _about_input(
 ) -> Iterable[Draft]:
     ratio = posterior.variance
     wrong = not_drawn(representation)
+    # The exponential of a variance is at least 1, so variances that were exponentiated twice are never below
+    # 1.
     if posterior.prior == "standard" and ratio.min() >= 1 and (ratio.mean(axis=0) > 1 + alpha).any():
         if representation.variance_is_exact:
             yield Draft("not-begun")
@@ -134,6 +139,7 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
             yield Draft("unsure", frozenset({latent.index}), {"shares": dict(latent.shares)})
     fragile = [latent for latent in latents if is_fragile(latent.alpha_range, alpha)]
     if fragile:
+        # A mixed latent changes its type above α, the others below it.
         edges = {latent.index: latent.alpha_range[1 if latent.type == "mixed" else 0] for latent in fragile}
         facts = {"edges": {str(index): edge for index, edge in edges.items()}}  # JSON has text as keys
         yield Draft("fragile", frozenset(edges), facts)
@@ -164,6 +170,7 @@ def _about_dependence(
         constant = np.diag(matrix) == 0
         if constant.any():
             yield Draft(f"constant-in-{name}", _set(constant))
+        # With fewer samples the total correlation is always infinite, which has its own note.
         if representation.n_samples > representation.n_latents and np.isinf(total_correlation_of(matrix)):
             yield Draft(f"infinite-in-{name}")
     mixed = {latent.index for latent in latents if latent.mixedness == "switching"}
@@ -211,6 +218,7 @@ def varying_factors(representation: Representation) -> int:
     if representation.factors is None:
         return 0
     factors = np.asarray(representation.factors)
+    # A factor varies if any sample differs from the first.
     return int((factors != factors[:1]).any(axis=0).sum())
 
 

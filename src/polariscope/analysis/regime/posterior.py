@@ -39,6 +39,7 @@ def gaussian_kl(
         rows = slice(begin, begin + BLOCK)
         mu, sigma2, prior_mu, prior_sigma2 = (each[rows] for each in moments)
         ratio = sigma2 / prior_sigma2
+        # The logarithm of 0 is −∞ by definition here, without a warning.
         logarithm = np.log(ratio, out=np.full_like(ratio, -np.inf), where=ratio > 0)
         # Grouped so that the terms cancel exactly if posterior and prior are equal.
         divergence = (mu - prior_mu) ** 2 / prior_sigma2 + (ratio - 1) - logarithm
@@ -103,7 +104,8 @@ def in_units_of_prior(
     """
     kl = gaussian_kl(mean, variance, prior_mean, prior_variance)
     # Under the prior N(0, 1) the moments are their own units, and copies of them would take much memory.
-    is_standard = prior_kind(prior_mean, prior_variance) == "standard"
+    prior = prior_kind(prior_mean, prior_variance)
+    is_standard = prior == "standard"
     return RelativePosterior(
         mean=mean if is_standard else (mean - prior_mean) / np.sqrt(prior_variance),
         variance=variance if is_standard else variance / prior_variance,
@@ -111,7 +113,7 @@ def in_units_of_prior(
         gaussian_kl=kl,
         absolute_mean=mean,
         absolute_variance=variance,
-        prior=prior_kind(prior_mean, prior_variance),
+        prior=prior,
     )
 
 

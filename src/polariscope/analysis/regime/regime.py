@@ -235,6 +235,7 @@ def polarised_until_the_end(
             "steps and deltas", "have the same length, at least 1", got=f"{len(steps)} and {len(deltas)}"
         )
     below = [delta is not None and delta < threshold for delta in deltas]
+    # Index after the last step that is not below the threshold; 0 if there is none.
     first = len(below) - next((index for index, low in enumerate(reversed(below)) if not low), len(below))
     last = steps[-1]
     if first == len(below):
@@ -430,6 +431,7 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
                 latent.kl > INFORMATION for latent in self.latents
             )
             return ("ignored-codes",) if is_ignored else ("posterior-collapse",)
+        # A variance of exactly 0 is that of a deterministic encoder, which has its own note.
         latents = [self.latents[j] for j in self.in_use if self.latents[j].mean_of_variance > 0]
         is_point = bool(latents) and all(latent.mean_of_ratio < DETERMINISTIC for latent in latents)
         is_wide = any(

@@ -63,6 +63,7 @@ def structures(regime: Regime) -> TextTable:
         rank = (f"{structure.effective_rank:.2f}", str(structure.predicted_rank))
         return [name, *map(number, dependence), *rank]
 
+    # The other four columns are not defined without draws.
     noise_free = ["sampled, noise-free", number(regime.noise_free_total_correlation), *"––––"]
     numbers = ("total correlation", "averaged MI", "chance level", "effective rank", "expected")
     return TextTable(

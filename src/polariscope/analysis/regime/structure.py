@@ -64,6 +64,7 @@ def partners(correlation: Float[np.ndarray, "latent latent"]) -> tuple[Partner, 
     if n_latents == 1:
         return (Partner(0, None, 0.0, 0),)
     strength = np.abs(correlation)
+    # A latent is not its own partner.
     np.fill_diagonal(strength, -1.0)
     strongest = strength.argmax(axis=1)
     return tuple(

@@ -83,9 +83,11 @@ def count_limits(uses: Sequence[Use]) -> tuple[int, int]:
     >>> count_limits([Use(3.0, 2.9, 3.1, "decoder"), Use(0.3, 0.12, 0.48, "decoder"), Use(0.0, -0.1, 0.1, "decoder")])
     (1, 3)
     """
+    # The stored limits are for one latent; their margins are widened so that all hold jointly.
     wider = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / len(uses)) / LIMIT
     low = high = 0
     for use in uses:
+        # Both limits have the same margin. An infinite value has none.
         margin = wider * (use.upper - use.value) if math.isfinite(use.value) else 0.0
         low += use.value - margin > use.threshold
         high += use.value + margin > use.threshold

@@ -20,6 +20,7 @@ ROUNDING = 1e-24  # relative to ‖XᵀX‖²: squared rounding error of differe
 def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     """Return the U-centred Gram matrix as a vector of length 1."""
     kernel = gram(check(x, at_least=MIN_SAMPLES))
+    # The size is that of the kernel before centring, to which rounding errors are relative.
     n, size = len(kernel), np.sum(kernel**2)
     np.fill_diagonal(kernel, 0)
     sums = kernel.sum(axis=1)

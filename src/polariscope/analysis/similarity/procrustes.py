@@ -29,6 +29,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, "sample rank
 
     kernel = gram(x)
     n, trace = len(kernel), np.trace(kernel)
+    # A trace of 1 gives a factor of norm 1, and makes the tolerance a share of the variance.
     packed, pivots, rank, _ = dpstrf(kernel / trace, tol=DROPPED / n, lower=1)
     factor = np.empty((n, rank))
     # LAPACK counts pivots from 1.

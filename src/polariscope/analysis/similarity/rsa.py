@@ -24,6 +24,7 @@ def compress(x: Float[np.ndarray, "sample p"]) -> Float[np.ndarray, " pair"]:
     # Rounding is relative to each distance, because an outlier would make all others look equal. It is done on the
     # bits, because the bits of non-negative floats have the same order as their values.
     bits = distances.view(np.int64)
+    # Half a unit is added before the shift, so values are rounded and not truncated.
     bits += 1 << (ROUNDED - 1)
     bits >>= ROUNDED
     ranks = rankdata(bits)

@@ -28,6 +28,8 @@ def compress(
     x = check(x)
     wide = x.shape[1] > len(x)
     deviations = np.empty((len(x), 0)) if wide else centred(x)
+    # Eigenvectors of the Gram matrix are the components themselves. With few features, those of the smaller
+    # covariance are projected below.
     values, vectors = np.linalg.eigh(gram(x) if wide else deviations.T @ deviations)
     values, vectors = values[::-1], vectors[:, ::-1]
     real = values > SMALLEST * values[0]

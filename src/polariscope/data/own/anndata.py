@@ -71,6 +71,7 @@ class AnndataDataset(AbstractRowsDataset):
         try:
             check_contained(path, file)
             return self._contents(file)
+        # h5py raises any of these for files that AnnData did not write.
         except (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError) as error:
             if isinstance(error, InputError):
                 raise
@@ -93,6 +94,7 @@ class AnndataDataset(AbstractRowsDataset):
             )
         rows = (
             self._sparse(matrix)
+            # A sparse matrix is stored as a group of arrays, a dense one as an array.
             if hasattr(matrix, "keys")
             else in_memory(IndexedRows(matrix), self.cache_megabytes)
         )
@@ -163,6 +165,7 @@ def _column(obs: Any, name: str, troubles: Troubles) -> np.ndarray:
         codes, categories = stored[:], obs[stored.attrs["categories"]]
     else:
         return _values(stored)
+    # The code −1 marks a missing value.
     if (codes < 0).any():
         troubles.missing(name, np.flatnonzero(codes < 0).tolist())
         return codes

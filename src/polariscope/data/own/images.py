@@ -95,6 +95,7 @@ class FolderDataset(AbstractDataset):
             raise InputError("path", f"be a folder of pictures, but {root} is not a folder")
         paths = []
         for folder, subfolders, names in os.walk(root, followlinks=False):
+            # Changed in place, because os.walk then does not enter these folders.
             subfolders[:] = [name for name in subfolders if not name.startswith(".")]
             for name in names:
                 if name.startswith(".") or Path(name).suffix.lower() not in FORMATS:
@@ -172,6 +173,7 @@ class FolderDataset(AbstractDataset):
         """Return the value that all files share; raise an error with an example of each if they differ."""
         counts = collections.Counter(values.values())
         if len(counts) > 1:
+            # In reverse order, so the first file of each kind remains as the example.
             example = {value: name for name, value in reversed(values.items())}
             examples = [
                 f"{format_value(value)} ({plural(count, 'file')}, such as {example[value]})"
@@ -190,6 +192,7 @@ class FolderDataset(AbstractDataset):
             return self.white
         highest = 0
         for name, header in zip(self.file_names, self._headers, strict=True):
+            # Masks are not stored in lossy files or with 16 bits.
             if FORMATS[Path(name).suffix.lower()] == "JPEG" or header.is_deep:
                 return 255
             with opened(Path(self.path, name)) as image:
@@ -243,6 +246,7 @@ class FolderDataset(AbstractDataset):
                 images[row] = self._decode(index)
             return images
         cache, decoded = self._cache
+        # Each file is decoded once, even if its index occurs several times.
         for index in np.unique(indices[~decoded[indices]]).tolist():
             cache[index] = self._decode(index)
             decoded[index] = True
@@ -270,6 +274,7 @@ class FolderDataset(AbstractDataset):
             square = ImageOps.pad if self.mode == "pad" else ImageOps.fit
             picture = Image.fromarray(array[:, :, 0] if channels == 1 else array)
             picture = square(picture, (width, height), method=Image.Resampling.LANCZOS)
+            # Pillow returns grey images without a channel axis.
             array = np.asarray(picture).reshape(height, width, -1)
         elif array.shape[:2] != (height, width):
             raise InputError(
@@ -308,6 +313,7 @@ def read_labels(table: Path, file_names: tuple[str, ...]) -> dict[str, Shaped[np
     named = [Path(str(name)).as_posix() for name in columns.pop(FILE).tolist()]
     short = collections.Counter(name.rsplit("/", 1)[-1] for name in file_names)
     rows: dict[str, int] = {}
+    # A bare file name identifies a picture only if it occurs once.
     full = {name.rsplit("/", 1)[-1]: name for name in file_names if short[name.rsplit("/", 1)[-1]] == 1}
     known_names = set(file_names)
     strange, twice = [], []

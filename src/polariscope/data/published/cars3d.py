@@ -131,6 +131,7 @@ class Cars3DDataset(AbstractPublishedGrid):
             for elevation in range(elevations):
                 for azimuth in range(azimuths):
                     picture = resized(np.ascontiguousarray(images[..., azimuth, elevation]), self.image_size)
+                    # An archive is read in its own order, so each car is put at the place of its name.
                     grid[elevation, azimuth, names.index(name)] = picture.transpose(2, 0, 1)
             progress(done + 1, identities)
 
@@ -151,6 +152,7 @@ def _check(root: Path, name: str, data: bytes) -> tuple[int, ...]:
             f"contain in {name!r} bytes 'im' of shape (pixels, pixels, 3, azimuth, elevation)",
             got=f"{kind} of shape {tuple(shape)}",
         )
+    # A short header can declare any shape.
     if math.prod(shape) > archives.LIMIT:
         raise InputError(str(root), f"contain in {name!r} images of a car", got=f"shape {tuple(shape)}")
     return tuple(shape)

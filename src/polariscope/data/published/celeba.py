@@ -110,6 +110,7 @@ class CelebADataset(AbstractPicturesDataset):
         """Attributes of each image, in the order of the images."""
         rows = _rows(self._attributes_file, skip=2)
         order = [name.rpartition("/")[2] for name in self.names]
+        # Names that are in only one of the two.
         lost = set(order) ^ set(rows)
         if lost:
             raise InputError(
@@ -122,6 +123,7 @@ class CelebADataset(AbstractPicturesDataset):
             flags = rows[name].split()
             if len(flags) == len(self.factor_names) and set(flags) <= {"-1", "1"}:
                 values[number] = [int(flag) for flag in flags]
+        # A row that is not as expected has stayed 0, which is neither −1 nor 1.
         if not values.all():
             raise InputError(
                 str(self._attributes_file), f"have {len(self.factor_names)} numbers −1 or 1 for each file"
@@ -156,6 +158,7 @@ class CelebADataset(AbstractPicturesDataset):
 
         image = Image.fromarray(picture)
         if self.mode == "centre-crop":
+            # The crop is a square, so padding below does not add bars.
             left, top = (image.width - _CROP) // 2, (image.height - _CROP) // 2
             image = image.crop((left, top, left + _CROP, top + _CROP))
         size = (self.image_size, self.image_size)

@@ -106,6 +106,7 @@ class DSpritesDataset(AbstractPublishedGrid):
         path = self._file
         archive = archives.open_archive(path, self.max_unpacked)
         with archive.open("imgs.npy") as stream:
+            # Reading the header moves the stream to the pixels.
             array_files.read_array_header(stream, path, "imgs")
             for begin in range(0, len(array), _CHUNK):
                 count = min(_CHUNK, len(array) - begin)

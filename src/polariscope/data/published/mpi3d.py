@@ -94,6 +94,7 @@ class MPI3DDataset(AbstractPublishedGrid):
         with archive.open("images.npy") as stream:
             header = array_files.read_array_header(stream, path, "images")
         counts = {math.prod(sizes): sizes for sizes in self.grids}
+        # There can be one axis for all images, or one for each factor.
         count = math.prod(header.shape[:-3])
         if (
             header.dtype != np.uint8

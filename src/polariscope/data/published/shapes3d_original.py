@@ -103,6 +103,7 @@ class Shapes3DOriginalDataset(AbstractPublishedGrid):
         array = file.get(name) if name in file else None
         if array is None or not hasattr(array, "dtype"):
             raise InputError(str(self._file), f"contain an array {name!r}", got=", ".join(file) or "nothing")
+        # Other filters of HDF5 can be plug-ins, which run code from outside the file.
         if array.compression not in _FILTERS:
             raise InputError(
                 str(self._file), f"contain the numbers of {name!r} itself, plain or compressed with gzip"

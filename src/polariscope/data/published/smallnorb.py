@@ -120,6 +120,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
                     "number the azimuths 0, 2 … 34",
                     got=int(info[odd.argmax(), 2]),
                 )
+            # The file numbers the azimuths in steps of 2.
             rows.append(np.concatenate([category, info // [1, 1, 2, 1]], axis=1))
         labels = np.concatenate(rows)
         for column, size in enumerate(_SIZES):
@@ -182,6 +183,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
                 _, _, height, width = _header(stream, path, "dat")
                 for index in range(count):
                     pair = _exactly(stream, 2 * height * width, path)
+                    # Each pair has the pictures of two cameras; the left one comes first.
                     left = np.frombuffer(pair, np.uint8, height * width).reshape(height, width)
                     array[done + index, 0] = resized(left, self.image_size)
                     progress(done + index + 1, len(array))
@@ -191,11 +193,13 @@ class SmallNORBDataset(AbstractPublishedDataset):
 
 def _header(stream: archives.Reader, path: Path, kind: Kind) -> tuple[int, ...]:
     """Read the shape of a binary matrix, check that it matches its kind, and leave the stream at the values."""
+    # The first number is the type of the values, the second the number of axes; both are little-endian.
     magic, n_axes = struct.unpack("<Ii", _exactly(stream, 8, path))
     if magic not in _TYPES or not 1 <= n_axes <= 4:
         raise archives.damaged(
             path, f"it does not begin like a matrix of smallNORB (first number {magic:#x})"
         )
+    # The format stores at least three sizes, also for matrices with fewer axes.
     axes = struct.unpack(f"<{max(3, n_axes)}i", _exactly(stream, 4 * max(3, n_axes), path))[:n_axes]
     ends = {"dat": (2, 96, 96), "cat": (), "info": (4,)}[kind]
     dtype = np.uint8 if kind == "dat" else np.int32

@@ -87,6 +87,7 @@ def _image(mesh: Mesh, elevation: int, azimuth: int, size: int) -> UInt8[np.ndar
     camera = _camera(elevation, azimuth)
     visible = rasterise(mesh, camera, SAMPLES * size)
     sent = _lighting(camera.azimuth).on(mesh, visible, camera.towards)
+    # Samples without a car are white, 1 in every channel.
     white = np.tile(free_samples(visible, size).astype(float), (3, 1))
     return pixels(visible, sent, white, size)
 

@@ -103,6 +103,7 @@ class GaussianDataset(AbstractDataset):
 
     @functools.cached_property
     def _coordinates(self) -> Float[np.ndarray, "sample factor"]:
+        # The rotation has its own stream, so these coordinates do not depend on it.
         draws = generator(self.seed, "gaussian", "rows").standard_normal(
             (self.n_samples, len(self.eigenvalues))
         )

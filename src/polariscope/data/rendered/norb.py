@@ -119,6 +119,7 @@ def figure(category: int, instance: int) -> Mesh:
     )
     mesh = makers[category]().fitted(_RADIUS)
     grey = mesh.colours.mean(axis=1, keepdims=True)
+    # Glass and tyres stay darker. All other colours become one material.
     dark = grey < 0.4
     colours = np.repeat(np.where(dark, 0.5 * _MATERIAL, _MATERIAL), 3, axis=1)
     return dataclasses.replace(mesh, colours=colours, gloss=np.zeros_like(mesh.gloss))
@@ -174,6 +175,7 @@ def _ground(
     )
     dark = lit - _SHADE * main.strength * main.direction[2]
     shaded = shadow(mesh, main, camera, SAMPLES * size)
+    # The figure hides the ground behind it.
     shaded[visible.where] = False
     n_shaded = np.bincount(pixel_of(np.flatnonzero(shaded), size), minlength=size * size)
     free = free_samples(visible, size)

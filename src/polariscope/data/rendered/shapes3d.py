@@ -98,6 +98,7 @@ class Shapes3DDataset(AbstractGridDataset):
             layers[:] = layers_of(*geometry)
             np.matmul(weight, layers, out=sums)
             sums *= np.float32(1 / _UNIT)
+            # Conversion to bytes truncates, so one half rounds.
             sums += np.float32(0.5)
             image[:] = sums
         return images.reshape(-1, *self.shape)

@@ -114,6 +114,7 @@ class SolidsDataset(AbstractDataset):
         for shape, solid in enumerate(SOLIDS):
             members = np.flatnonzero(factors[:, 0] == shape)
             mesh = mesh_of(solid, self.image_size)
+            # Temporary arrays grow with the edges and with the rows of the pictures.
             chunk = max(1, _CHUNK // (self.image_size * 8 * max(2 * self.image_size, len(mesh.edges))))
             for begin in range(0, len(members), chunk):
                 rows = members[begin : begin + chunk]
@@ -200,10 +201,12 @@ def reduced_rotations(solid: str, n_rotations: int, seed: int) -> Float[np.ndarr
             every = rotations.uniform(_low_discrepancy(3, begin, 2**14, seed, solid))
             # w of q g is q · (w, −x, −y, −z) of g, and the first element of the group is the identity.
             turned = np.abs(every @ (group * [1, -1, -1, -1]).T)
+            # A rotation is reduced if the identity has the largest |w| of its class.
             parts.append(every[turned[:, 0] >= turned.max(axis=1)])
             n_reduced, begin = n_reduced + len(parts[-1]), begin + 2**14
         quaternions = np.concatenate(parts)[:n_rotations]
         quaternions = np.where(quaternions[:, :1] < 0, -quaternions, quaternions)
+    # The array is cached, so a caller must not change it.
     quaternions.flags.writeable = False
     return quaternions
 
@@ -213,6 +216,7 @@ def _low_discrepancy(
 ) -> Float[np.ndarray, "point {width}"]:
     """Return the points s + i α mod 1 for i = begin …, with α = (1/g, …, 1/gᵈ) and g > 1 the root of gᵈ⁺¹ = g + 1."""
     ratio = 1.5
+    # Fixed-point iteration for the root of g^(d+1) = g + 1.
     for _ in range(64):
         ratio = (1 + ratio) ** (1 / (width + 1))
     start = generator(seed, "solids", solid).uniform(size=width)

@@ -89,12 +89,14 @@ class SpritesDataset(AbstractGridDataset):
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         poses = self.factors(indices)
         antialias = self.image_size % 64 != 0 if self.antialias is None else self.antialias
+        # Only a window around the sprite is rendered; all other pixels are black.
         start = _window_starts(poses[:, 3:], self.image_size)
         patches = _draw(poses, start, self.image_size, antialias)
         canvas = np.zeros((len(poses), self.image_size, self.image_size), dtype=np.uint8)
         windows = np.lib.stride_tricks.sliding_window_view(
             canvas, patches.shape[1:], axis=(1, 2), writeable=True
         )
+        # The view of all windows writes every patch into its image at once.
         windows[np.arange(len(poses)), start[:, 1], start[:, 0]] = patches
         return canvas[:, np.newaxis]
 
@@ -179,6 +181,7 @@ def _heart(u: Float[np.ndarray, "*pixels"], v: Float[np.ndarray, "*pixels"]) -> 
     row = np.clip(v * np.float32(_TABLE_STEPS), -reach, reach) + np.float32(_TABLE_REACH * _TABLE_STEPS)
     i, j = row.astype(np.int32), column.astype(np.int32)
     down, along = row - i.astype(np.float32), column - j.astype(np.float32)
+    # The indices of the four corners of a cell in the flattened table.
     corner, width = i * np.int32(table.shape[1]) + j, table.shape[1]
     flat = table.reshape(-1)
     here, right = flat[corner], flat[corner + 1]

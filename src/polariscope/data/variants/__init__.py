@@ -114,6 +114,7 @@ def delegate_to_base(name: str) -> property:
     return property(lambda self: getattr(self.base, name), doc=f"``{name}`` of the base.")
 
 
+# Everything that a variant does not define itself is that of its base, also attributes that are added later.
 for _name in vars(AbstractDataset):
     if not _name.startswith("_") and _name not in NOT_DELEGATED and _name not in vars(AbstractVariant):
         setattr(AbstractVariant, _name, delegate_to_base(_name))

@@ -73,11 +73,13 @@ class BackgroundVariant(AbstractColouring):
     def change(
         self, images: UInt8[np.ndarray, "sample channel height width"], indices: Int[np.ndarray, " sample"]
     ) -> UInt8[np.ndarray, "sample 3 height width"]:
+        # A view of all pieces, of which only those in use are copied.
         windows = np.lib.stride_tricks.sliding_window_view(self.painting, images.shape[2:], axis=(1, 2))
         positions = uniforms(self.seed, "background", "piece", indices=indices, width=2)
         top, left = (positions * windows.shape[1:3]).astype(np.int64).T
         pieces = windows[:, top, left].swapaxes(0, 1)
         colours = random_bytes(self.seed, "background", "colour", indices=indices, width=COLOURS)
+        # 16 bits, because the sum of two bytes exceeds 255.
         mixed = pieces + colours.astype(np.uint16)[:, :, np.newaxis, np.newaxis]
         behind = (mixed >> np.uint16(1)).astype(np.int32)
         # 255 x' = (255 − x) b + x (255 − b), rounded

@@ -74,4 +74,5 @@ class CorrelatedVariant(AbstractSelection):
     def choose(self) -> Int[np.ndarray, " sample"]:
         cumulative = np.cumsum(self.probabilities)
         draws = uniforms(self.seed, "correlated", indices=np.arange(len(self)), width=1)[:, 0]
+        # Rounding can leave the sum slightly below 1, so draws are scaled to it.
         return np.searchsorted(cumulative, draws * cumulative[-1], side="right")

@@ -34,5 +34,6 @@ class FlipsVariant(AbstractPixels):
         self, images: UInt8[np.ndarray, "sample channel height width"], indices: Int[np.ndarray, " sample"]
     ) -> UInt8[np.ndarray, "sample channel height width"]:
         draws = random_integers(self.seed, "flips", indices=indices, width=images[0].size)
+        # 64 bits, because a probability of 1 is 2³², which 32 bits cannot represent.
         is_flipped = draws.astype(np.uint64) < np.uint64(round(self.probability * 2**32))
         return np.where(is_flipped.reshape(images.shape), ~images, images)

@@ -36,4 +36,5 @@ class GreyVariant(AbstractPixels):
         if images.shape[1] != COLOURS:
             return np.rint(images.mean(axis=1, keepdims=True)).astype(np.uint8)
         weighted = (images * WEIGHTS[:, np.newaxis, np.newaxis]).sum(axis=1, keepdims=True, dtype=np.uint32)
+        # Half a unit is added before the shift, so the result is rounded.
         return ((weighted + np.uint32(2**15)) >> np.uint32(16)).astype(np.uint8)

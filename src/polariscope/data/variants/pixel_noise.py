@@ -57,5 +57,6 @@ class PixelNoiseVariant(AbstractPixels):
         # The integer part of draw · (2k + 1) / 2³² is one of 0 … 2k.
         noise = (draws.astype(np.uint64) * np.uint64(2 * self.reach + 1)) >> np.uint64(32)
         moved = images + noise.astype(np.int16).reshape(images.shape) - np.int16(self.reach)
+        # Reflection at 0; the next line reflects at 255.
         np.abs(moved, out=moved)
         return (255 - np.abs(255 - moved)).astype(np.uint8)

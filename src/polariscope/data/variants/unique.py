@@ -32,5 +32,6 @@ class UniqueVariant(AbstractSelection):
             for values in batches(self.base)
             for row in values
         )
+        # Bytes of fixed length are sorted without interpretation.
         _, first = np.unique(np.frombuffer(hashes, dtype="V16"), return_index=True)
         return np.sort(first).astype(np.int64)

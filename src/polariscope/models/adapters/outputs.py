@@ -103,6 +103,7 @@ def _parts(output: Any, n_rows: int, second: Second) -> tuple[Tensor, Tensor, Se
             got=f"a {type(output).__name__} distribution",
             remedy="only normal posteriors with independent latents are supported",
         )
+    # A named tuple names its parts, so it is read as an object.
     if isinstance(output, (tuple, list)) and not hasattr(output, "_fields"):
         if len(output) not in (2, 3):
             raise InputError(
@@ -150,6 +151,7 @@ def _refuse_contradiction(output: Any, spread: Tensor, kind: Second, n_rows: int
     named_seconds = {name: value for name in SECONDS if (value := named.get(name)) is not None}
     if len(named_seconds) < 2 or any(named.get(name) is not None for name in DISTRIBUTIONS):
         return
+    # Below this limit a variance of 0 and its logarithm could not agree.
     expected = _log_variance(spread, kind).clamp(min=COMPARABLE_LOG_VARIANCE)
     for name, value in named_seconds.items():
         tensor = _tensor(value, n_rows)
@@ -175,6 +177,7 @@ def _named(output: Any) -> dict[str, Any]:
     return {
         name: value
         for name in wanted
+        # A method, such as the mean of a tensor, is not a part of the output.
         if not callable(value := getattr(output, name, None)) and value is not None
     }
 
@@ -204,6 +207,7 @@ def _log_variance(spread: Tensor, kind: Second) -> Tensor:
             remedy="this looks like a log-variance",
         )
     power = 2.0 if kind == "std" else 1.0
+    # The logarithm of 0 is −∞, with which no KL can be computed.
     return (power * torch.log(spread)).clamp(min=SMALLEST_LOG_VARIANCE)
 
 
@@ -226,6 +230,7 @@ def read_outputs(output: object, n_rows: int) -> Float[Tensor, "sample ..."]:
 def _tensor(value: Any, n_rows: int) -> Tensor:
     refuse_masked(value, "the output of the encoder")
     try:
+        # Lists and arrays of other libraries become NumPy arrays first.
         return value if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
     except (TypeError, ValueError, RuntimeError):
         raise InputError("the encoder", _wanted(n_rows), got=type(value).__name__) from None

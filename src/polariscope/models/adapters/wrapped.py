@@ -105,6 +105,7 @@ class WrappedModel(AbstractModel):
                     self.decode(q.mean)
         except InputError:
             raise
+        # Code of other libraries can raise any error.
         except Exception as error:
             inputs = f"observations of shape {self._shape}" if part == "encoder" else "the encoder's output"
             message = str(error).splitlines()[0] if str(error) else repr(error)
@@ -139,6 +140,7 @@ class WrappedModel(AbstractModel):
     @property
     def device(self) -> torch.device:
         first = next(self.parameters(), None)
+        # A function without weights runs on the CPU.
         return torch.device("cpu") if first is None else first.device
 
     @property
@@ -163,6 +165,7 @@ class WrappedModel(AbstractModel):
         self._code_shape = encoded.code_shape
         mean, log_variance = encoded.posterior.mean, encoded.posterior.log_variance
         if self._prior is None:
+            # The number of latents is known only now.
             self._prior = build(priors, self._recipe).build(mean.shape[1], None, 0, torch.Generator())
             assert self._prior is not None
             self._prior.to(device=mean.device, dtype=mean.dtype)
@@ -171,6 +174,7 @@ class WrappedModel(AbstractModel):
                 self._notes["flattened"] = (
                     f"Codes of shape {sizes} were flattened to {mean.shape[1]} latents."
                 )
+        # A model without a fixed shape can return other codes for another batch.
         _check_n_latents(self._prior.n_latents, mean.shape[1])
         self._check_repeatable(x)
         return DiagonalGaussian(mean, log_variance)
@@ -185,6 +189,7 @@ class WrappedModel(AbstractModel):
         if self._is_repeatable or not len(x) or bool((x == x.flatten()[0]).all()):
             return
         few = x[:N_REPEATED]
+        # One observation less shows whether the outputs depend on the rest of the batch.
         again = few[:-1] if len(few) > 1 else few
         with inference_mode(self):
             first, second = (
@@ -227,6 +232,7 @@ class WrappedModel(AbstractModel):
         if self._requested_likelihood == "auto":
             self._choose_likelihood(bool((outputs >= 0).all() and (outputs <= 1).all()))
         if self.likelihood == "gaussian":
+            # One number on the device and in the type of the outputs.
             return GaussianDistribution(outputs, torch.log(torch.full_like(outputs[:1], self.variance)).max())
         if self.likelihood == "bernoulli-logits":
             return BernoulliDistribution(outputs)
@@ -313,6 +319,7 @@ class WrappedModel(AbstractModel):
         counts: dict[str, int] = {}
 
         def record(name: str, output: Any) -> None:
+            # Recurrent layers return their output and their state.
             if isinstance(output, (tuple, list)) and output:
                 output = output[0]
             if isinstance(output, Tensor) and output.ndim > 1:
@@ -321,6 +328,7 @@ class WrappedModel(AbstractModel):
                 recorded.append((f"{part}/{label}", output.clone()))  # the next layer can change it in place
 
         hooks = [
+            # The default binds the name of this iteration.
             module.register_forward_hook(lambda _, __, output, name=name: record(name, output))
             for name, module in self._recorded_modules(part).items()
         ]
@@ -369,6 +377,7 @@ def _source(part: Any) -> str:
     """Return the source code of a function, or as much as is known without running it."""
     if part is None or isinstance(part, nn.Module):
         return repr(part)
+    # Two functions with the same source can differ in the values that they enclose.
     cells = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
     plain = repr([value for value in cells if isinstance(value, int | float | str)])
     try:

@@ -73,6 +73,7 @@ class BernoulliLikelihood(AbstractLikelihood):
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:  # noqa: ARG003
         """Return the likelihood with these means, clipped to 0.01 … 0.99; it has no other parameter."""
+        # A probability of 0 or 1 would make a single value infinitely unlikely.
         return 0.0, BernoulliDistribution(torch.logit(mean.clamp(0.01, 0.99)))
 
     def head(self, shape: tuple[int, ...] = (), data: AbstractDataset | None = None) -> BernoulliHead:

@@ -39,6 +39,7 @@ class GaussianDistribution(AbstractLikelihoodDistribution):
 
     def log_density(self, x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
         square = ((x - self.mean) ** 2 * torch.exp(-self.log_variance)).flatten(1).sum(1)
+        # One shared log-variance counts once for every value.
         log_variances = self.log_variance.expand_as(x).flatten(1).sum(1)
         return -0.5 * (self.mean[0].numel() * math.log(2 * math.pi) + log_variances + square)
 
@@ -75,6 +76,7 @@ class SharedVarianceHead(nn.Module):
         if learned:
             self.log_variance = nn.Parameter(start)
         else:
+            # A fixed variance is part of the blueprint, so files of weights do not contain it.
             self.register_buffer("log_variance", start, persistent=False)
 
     def forward(self, raw: Float[Tensor, "sample *shape"]) -> GaussianDistribution:
@@ -106,6 +108,7 @@ class FlooredVarianceHead(nn.Module):
     @property
     def log_variance(self) -> Float[Tensor, ""]:
         """log γ."""
+        # The logarithm of the sum, without overflow.
         return torch.logaddexp(self.floor.log(), self.above + PACE * self.travel)
 
     def forward(self, raw: Float[Tensor, "sample *shape"]) -> GaussianDistribution:
@@ -207,6 +210,7 @@ class GaussianLikelihood(AbstractLikelihood):
         return {
             "learned": "shared",
             "variance": start,
+            # The floor must be below the start, which the caller can have passed.
             "floor": significant(min(FLOOR * data_variance, start / 10)),
             **options,
         }
@@ -219,6 +223,7 @@ class GaussianLikelihood(AbstractLikelihood):
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:
         """Return the likelihood with the variance of the residuals."""
+        # The variance that maximises the likelihood.
         variance = residuals.square / residuals.n_values
         return (
             (variance, GaussianDistribution(mean, torch.tensor(math.log(variance)).to(mean)))

@@ -64,12 +64,14 @@ class NegativeBinomialDistribution(AbstractCountDistribution):
 
         mean = self.mean.double().cpu().numpy()
         theta = torch.exp(self.log_dispersion).double().cpu().numpy()
+        # The cumulative distribution is an incomplete beta function; negative x are outside its domain.
         return np.where(x < 0, 0.0, special.betainc(theta, np.maximum(x, 0) + 1, theta / (theta + mean)))
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:
         """Draw a Poisson count whose rate is drawn from a gamma distribution of shape θ and mean μ."""
         mean = self.mean.detach()
         theta = torch.exp(self.log_dispersion.detach()).expand_as(mean).contiguous()
+        # The public gamma distribution accepts no generator.
         rate = torch._standard_gamma(theta, generator=generator) * mean / theta
         return torch.poisson(rate, generator=generator)
 
@@ -83,6 +85,7 @@ def log_rising(theta: Float[Tensor, "*shape"], x: Float[Tensor, "*shape"]) -> Fl
     :param theta: θ, positive.
     :param x: x, at least 0.
     """
+    # Both branches of where are computed and differentiated, so each gets values that suit it.
     large = theta.clamp(min=LARGE)
     total = large + x
     series = x * torch.log(total) + (large - 0.5) * torch.log1p(x / large) - x + _rest(total) - _rest(large)
@@ -152,6 +155,7 @@ class NegativeBinomialLikelihood(AbstractCountLikelihood):
     @classmethod
     def fitted_to(cls, mean: Float[Tensor, "sample value"], residuals: Residuals) -> Fitted | None:
         """Return the likelihood with θ = Σ μ² / Σ ((x − μ)² − μ), practically Poisson without overdispersion."""
+        # Without overdispersion the estimate would be negative or infinite.
         excess = max(residuals.square - residuals.mean, residuals.mean_square / NEARLY_POISSON)
         theta = residuals.mean_square / excess if excess else NEARLY_POISSON
         unit = torch.ones_like(mean[0, 0])

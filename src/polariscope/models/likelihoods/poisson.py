@@ -39,6 +39,7 @@ class PoissonDistribution(AbstractCountDistribution):
         from scipy import special
 
         mean = self.mean.double().cpu().numpy()
+        # Both branches are computed, and pdtr is not defined for negative x.
         return np.where(x < 0, 0.0, special.pdtr(np.maximum(x, 0), mean))
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "sample *shape"]:

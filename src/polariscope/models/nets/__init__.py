@@ -43,6 +43,7 @@ class Trunk(nn.Module):
         """Yield the output of each layer. An auxiliary variable is concatenated to the flattened features."""
         for layer in self.layers:
             x = layer(x)
+            # Before the flattening layer, features have no flat axis to join.
             if auxiliary is not None and isinstance(layer, nn.Flatten):
                 x = torch.cat([x, auxiliary], dim=1)
             yield x
@@ -104,6 +105,7 @@ def initialise(module: nn.Module, how: Initialisation, generator: torch.Generato
         elif how == "kaiming":
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
         elif how == "torch":
+            # With this slope Kaiming's bound √(6/((1 + a²) fan_in)) is 1/√fan_in.
             nn.init.kaiming_uniform_(layer.weight, a=5**0.5, generator=generator)
         else:
             raise unknown("initialisation", how, get_args(Initialisation))

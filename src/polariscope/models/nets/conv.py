@@ -39,6 +39,7 @@ class Frame:
     @staticmethod
     def of(shape: tuple[int, ...]) -> Frame:
         """Return the padding of images of this shape."""
+        # The negative remainder is the number of pixels up to the next multiple of 16.
         rows, columns = (-side % 16 for side in shape[1:])
         return Frame(columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)
 
@@ -97,6 +98,7 @@ class ConvNet(AbstractNet):
         channels = (shape[0], 32, 32, 64, 64)
         kernels = (4, 4, self.kernel34, self.kernel34)
         convolutions: list[nn.Module] = [
+            # This padding halves the side exactly, for kernels of 2 and 4.
             nn.Sequential(nn.Conv2d(a, b, k, stride=2, padding=k // 2 - 1), nn.ReLU())
             for a, b, k in zip(channels, channels[1:], kernels, strict=False)
         ]
@@ -117,6 +119,7 @@ class ConvNet(AbstractNet):
             nn.Sequential(nn.ConvTranspose2d(a, b, 4, stride=2, padding=1), nn.ReLU())
             for a, b in pairwise(channels)
         ]
+        # One to three channels, for which PyTorch's layer is slow.
         last: nn.Module = ThinConvTranspose2d(32, n_parameters * shape[0])
         if not (frame := Frame.of(shape)).is_empty:
             last = nn.Sequential(last, Crop(frame))

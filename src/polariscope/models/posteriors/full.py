@@ -62,6 +62,7 @@ class FullGaussian(AbstractPosteriorDistribution):
         .. math:: -\tfrac12 \left( \log 2\pi + \log L_{jj}^2 + \varepsilon_j^2 \right), \quad L \varepsilon = z - \mu
         """
         deviation = (z - self.mean)[:, :, None]
+        # L is triangular, so no inverse is needed.
         noise = torch.linalg.solve_triangular(self.factor, deviation, upper=False)[:, :, 0]
         return -0.5 * (math.log(2 * math.pi) + self.log_conditional_variance + noise**2)
 
@@ -80,6 +81,7 @@ class FullGaussian(AbstractPosteriorDistribution):
         """
         log_ratio = self.log_conditional_variance - log_variance
         square = (self._explained + (self.mean - mean) ** 2) * torch.exp(-log_variance)
+        # As for the diagonal posterior, expm1 keeps the digits near the prior.
         return 0.5 * (torch.expm1(log_ratio) + square - log_ratio)
 
 
@@ -112,6 +114,7 @@ class FullHead(nn.Module):
 
     def forward(self, features: Float[Tensor, "sample feature"]) -> FullGaussian:
         mean = self.mean(features)
+        # The encoder returns only the entries below the diagonal.
         below = mean.new_zeros(*mean.shape, mean.shape[1])
         below[:, self.rows, self.columns] = self.below(features)
         return FullGaussian(mean, self.log_conditional_variance(features), below)

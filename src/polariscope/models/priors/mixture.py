@@ -51,6 +51,7 @@ class MixturePriorModule(AbstractPriorModule):
         )
         self.register_buffer("means", torch.tensor(means), persistent=False)
         self.register_buffer("weights", torch.tensor(weights), persistent=False)
+        # Copies, because the tensors are cached and shared by all models with this prior.
         self.register_buffer("passive_mean", centre.to(self.means.dtype, copy=True), persistent=False)
         self.register_buffer("passive_variance", spread.to(self.means.dtype, copy=True), persistent=False)
 
@@ -59,7 +60,9 @@ class MixturePriorModule(AbstractPriorModule):
         densities = -0.5 * (
             math.log(2 * math.pi * self.variance) + (z[:, None] - self.means) ** 2 / self.variance
         )
+        # The sum of the densities of all earlier latents.
         before = torch.cumsum(densities, dim=2) - densities
+        # The components are weighted by how well they explain the earlier latents.
         log_weights = torch.log_softmax(torch.log(self.weights)[:, None] + before, dim=1)
         return torch.logsumexp(log_weights + densities, dim=1)
 
@@ -114,6 +117,7 @@ def passive_gaussian(
             break
         trial = log_spread - step * slope
         trial_divergence = divergence_and_slope(trial)
+        # The step grows while the divergence falls, and is halved otherwise.
         if trial_divergence[0] < divergence:
             log_spread, (divergence, slope), step = trial, trial_divergence, 1.5 * step
         else:
@@ -131,7 +135,9 @@ def _standard_normal(
         return grid, torch.softmax(-grid.square().sum(1) / 2, dim=0)
     n_points = max(256, min(4096, 2**19 // n_values))
     points = torch.quasirandom.SobolEngine(n_latents, scramble=True, seed=0).draw(n_points).double()
+    # The quantiles of 0 and 1 are infinite.
     noise = torch.special.ndtri(points.clamp(1e-9, 1 - 1e-9))
+    # With each point its opposite, so all odd moments are exactly 0.
     return torch.cat([noise, -noise]), torch.full((2 * n_points,), 0.5 / n_points, dtype=torch.float64)
 
 
@@ -222,5 +228,6 @@ class MixturePrior(AbstractPrior):
     ) -> MixturePriorModule:
         self.check(n_latents)
         weights = self.weights or (1.0,) * len(self.centres)
+        # The weights add up to 1 only up to the tolerance of the check.
         shares = tuple(weight / math.fsum(weights) for weight in weights)
         return MixturePriorModule(self.centres, shares, self.component_variance)

@@ -82,6 +82,7 @@ def nearest_variances(weight: float, scale: float) -> list[float]:
         return [scale**2 if weight == 1 else 1.0]
     u = np.linspace(math.log(1e-6), math.log(12), 2000)
     noise = np.exp(u)
+    # The density of |ε| at e^u, times the derivative e^u of the substitution and the spacing.
     masses = 2 * np.exp(-(noise**2) / 2) / math.sqrt(2 * math.pi) * noise * (u[1] - u[0])
 
     def parts(s: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -92,6 +93,7 @@ def nearest_variances(weight: float, scale: float) -> list[float]:
 
     def slope(log_s: float) -> float:
         z2, slab, spike = parts(math.exp(log_s))
+        # The exponential of more than 700 overflows.
         share = 1 / (1 + np.exp(np.clip(slab - spike, -700, 700)))
         return float(masses @ (z2 * (1 - share + share / scale**2))) - 1
 
@@ -103,6 +105,7 @@ def nearest_variances(weight: float, scale: float) -> list[float]:
     # At the ends the sign of the slope is known.
     rising = np.array([False, *(slope(x) > 0 for x in grid[1:-1]), True])
     minima = []
+    # Intervals in which the slope changes from negative to positive contain a minimum.
     for low, high in zip(
         grid[:-1][~rising[:-1] & rising[1:]], grid[1:][~rising[:-1] & rising[1:]], strict=True
     ):

@@ -92,6 +92,7 @@ def nearest_variance(degrees: float) -> float:
     for _ in range(100):
         middle = (low + high) / 2
         t = math.exp(middle)
+        # erfcx(t) = e^(t²) erfc(t), whose factors alone would overflow and underflow.
         left = math.sqrt(math.pi) * t * float(torch.special.erfcx(torch.tensor(t, dtype=torch.float64)))
         low, high = (middle, high) if left < degrees / (degrees + 1) else (low, middle)
     return degrees / (2 * math.exp(low + high))

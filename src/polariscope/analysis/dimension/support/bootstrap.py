@@ -44,12 +44,14 @@ def neighbourhood_resamples(table: NeighbourTable, k: int, n_bootstrap: int, see
     n_points = table.n_points
     n_blocks = max(2, round(n_points / (k + 1)))
     centres = generator(seed, "dimension", "bootstrap").integers(n_points, size=(n_bootstrap, n_blocks))
+    # Each pair of a point and a resample has its own cell, so one bincount counts all draws.
     cells = (n_bootstrap * centres + np.arange(n_bootstrap)[:, None]).ravel()
     # With points along the rows, neighbours are looked up as whole rows; int32 halves the memory.
     drawn = (
         np.bincount(cells, minlength=n_points * n_bootstrap).reshape(n_points, n_bootstrap).astype(np.int32)
     )
     weights = drawn.copy()
+    # A point is in the blocks of itself and of its k neighbours.
     for column in table.indices[:, :k].T:
         weights += drawn[column]
     return weights.T.astype(np.float64, order="C")

@@ -45,6 +45,8 @@ def plateau(k: Sequence[int], values: Sequence[float], tolerance: float = TOLERA
     octaves = [
         (first, last)
         for first in range(len(orders))
+        # Index of the first k that is at least twice as large; an octave that the curve does not cover is
+        # skipped.
         if (last := int(np.searchsorted(orders, 2 * orders[first]))) < len(orders)
     ]
     spreads = [_spread(estimates[first : last + 1]) for first, last in octaves]

@@ -89,6 +89,8 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
 
     @functools.wraps(function)
     def metric(*arrays: Any, **keywords: Any) -> Any:
+        # Options of the metric are checked by their annotations; arguments that metrics share are bound by
+        # the signature.
         options = {option: value for option, value in keywords.items() if option not in common}
         named = {argument: value for argument, value in keywords.items() if argument in common}
         try:
@@ -129,8 +131,10 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
     ]
     default_variant = next((option.default for option in own_parameters if option.name == "variant"), None)
     of_common = list(arguments.parameters.values())
+    # In the order that users expect: arrays, own options, then arguments that metrics share.
     everything = [*of_common[: len(needs)], *own_parameters, *of_common[len(needs) :]]
     face: Any = metric
+    # help() and tab completion show these instead of *arrays and **keywords.
     face.__signature__ = inspect.Signature(everything, return_annotation=hints["return"])
     face.__annotations__ = {parameter.name: parameter.annotation for parameter in everything}
     face.__annotations__["return"] = hints["return"]

@@ -50,6 +50,7 @@ class Groups:
             self.candidates[k, : len(repeated)] = repeated
             self.n_candidates[k] = len(repeated)
             self.seen_once[k] = (counts == 1).sum()
+        # Position of the first row with the same value, in the sorted order of each factor.
         self.start = np.stack([(np.cumsum(c := np.bincount(x)) - c)[x] for x in classes.T])
         for name, usable in zip(names, self.n_candidates, strict=True):
             if usable == 0:
@@ -72,6 +73,7 @@ class Groups:
     ) -> Int[np.ndarray, "batch size"]:
         """Draw rows that share the value of the batch's factor, with replacement."""
         anchor = self.anchors(factor, draw)
+        # The number of rows with the value of the anchor, for each member of the batch.
         count = np.broadcast_to(self.count[factor, anchor][:, None], (len(factor), size))
         return self.order[factor[:, None], self.start[factor, anchor][:, None] + _below(count, draw)]
 
@@ -81,6 +83,7 @@ class Groups:
         """Draw two different rows for each entry, which share the value of its factor."""
         first = self.anchors(factor, draw)
         start, count = self.start[factor, first], self.count[factor, first]
+        # The step is between 1 and count − 1 places within the group, so it never ends at the row itself.
         further = self.rank[factor, first] - start + 1 + _below(count - 1, draw)
         return first, self.order[factor, start + further % count]
 
@@ -97,6 +100,7 @@ def halves(table: Table, stream: str) -> list[tuple[Int[np.ndarray, " half"], Gr
         try:
             halves_of_batches.append((rows, Groups(table.classes[rows], table.factor_names)))
         except InputError:
+            # Intervals need all halves, so one that fails leaves none.
             return []
     return halves_of_batches
 

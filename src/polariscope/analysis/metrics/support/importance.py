@@ -44,6 +44,7 @@ class Job:
 
 def importances(table: Table, jobs: Sequence[Job], predictor: Predictor) -> list[Importance]:
     """Return the result of each job; factors of all jobs are fitted independently in threads."""
+    # The lasso regresses on the numbers of the classes, as in the original paper.
     as_numbers = [predictor == "lasso" or kind == "continuous" for kind in table.factor_kinds]
 
     def target(k: int) -> np.ndarray:

@@ -118,6 +118,7 @@ class AngleTarget(AbstractRegressedTarget):
 
     def __init__(self, angles: Float[np.ndarray, " sample"]) -> None:
         self.angles = angles
+        # As cosine and sine, because the difference of two angles near 0 and 2π is small.
         self.values = np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
     def errors(self, predicted: Float[np.ndarray, "_ column"], test: Rows) -> Float[np.ndarray, " _"]:

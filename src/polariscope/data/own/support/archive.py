@@ -54,6 +54,7 @@ def read_archive(path: Path, max_unpacked: float | None = None) -> Contents:
     }
     factors = arrays[labels[0]] if labels else None
     is_single = factors is not None and (factors.ndim == 1 or factors.shape[1:] == (1,))
+    # The array's name says what the single factor is, unless it is only "factors".
     if is_single and labels != ["factors"] and "factor_names" not in metadata:
         metadata["factor_names"] = (labels[0],)
     choices = [f"observations are {observations!r}"] if observations not in OBSERVATIONS else []
@@ -77,6 +78,7 @@ def _arrays(path: Path, max_unpacked: float | None) -> dict[str, Shaped[np.ndarr
     """Return the arrays by name; a large .npy file is memory-mapped."""
     if path.is_file() and path.stat().st_size > MAPPED_BYTES:
         with path.open("rb") as file:
+            # Recognised by its first bytes, because a large npz file is not mapped.
             is_array = file.read(6) == b"\x93NUMPY"
         if is_array:
             try:

@@ -101,6 +101,7 @@ def is_missing(value: object) -> bool:
 
     :param value: the value.
     """
+    # NaN is the only value that differs from itself.
     if value is None or (isinstance(value, float) and value != value):
         return True
     return str(value).strip().casefold() in MISSING
@@ -152,8 +153,10 @@ def as_features(
             troubles.text(name, text, row)
         elif PADDED.fullmatch(text):
             troubles.text(name, text, row, "which is text because of its leading zero")
+        # Python's integers are exact, floats are not.
         elif WHOLE.fullmatch(text) and abs(int(text)) > LARGEST_WHOLE:
             troubles.text(name, text, row, TOO_LARGE)
+    # NumPy reads a column of integers at once; any other text makes it fail.
     try:
         return np.array(texts, dtype=np.int64)
     except (ValueError, OverflowError):
@@ -195,6 +198,7 @@ def as_labels(
     """
     import pandas
 
+    # Only distinct texts are converted, because a column has few classes and many rows.
     codes, written = pandas.factorize(texts)
     classes = [str(text).strip() for text in written]
     known = [text for text in classes if not is_missing(text)]
@@ -212,6 +216,7 @@ def as_labels(
 
 def _label_numbers(classes: Sequence[str]) -> Num[np.ndarray, " class"] | None:
     """Return the numbers that distinct texts represent; None if they are not numbers or some would be equal."""
+    # Python also accepts 1_000 and digits of other scripts as numbers, which a table means as text.
     if any(PADDED.fullmatch(text) or not text.isascii() or "_" in text for text in classes):
         return None
     try:

@@ -39,6 +39,7 @@ class Factors:
         values, classes, sizes = self.values[rows], {}, []
         for column, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True)):
             present, numbers = np.unique(values[:, column], return_inverse=True)
+            # Only classes of text are numbered again: other integers keep their values, which can have a meaning.
             if name in self.classes:
                 values[:, column] = numbers.reshape(-1)
                 classes[name] = tuple(self.classes[name][int(number)] for number in present)
@@ -155,6 +156,7 @@ def _unmasked(columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 def _check_exact(columns: Sequence[np.ndarray], names: Sequence[str]) -> None:
     """Raise an error if large integers would be rounded because they share a float array with measured factors."""
+    # Columns of one array share a type; with a measured factor it is float.
     if np.result_type(*columns).kind != "f":
         return
     for index, column in enumerate(columns):

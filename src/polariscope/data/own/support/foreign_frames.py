@@ -35,6 +35,7 @@ def is_series(table: object) -> bool:
 
     :param table: the object.
     """
+    # A frame has the attributes of its columns, which can be called name and dtype.
     return all(hasattr(table, name) for name in ("name", "dtype", "to_numpy")) and not is_frame(table)
 
 
@@ -56,6 +57,7 @@ def read_frame(frame: object, name: str) -> Contents:
         raise InputError(
             name, "contain at least one sample with one value", got=f"a frame of {len(columns)} columns"
         )
+    # Columns numbered from 0 have no names of their own.
     numbered = list(columns) == [str(number) for number in range(len(columns))]
     return Contents(stacked(columns), feature_names=() if numbered else tuple(columns), ids=row_names(frame))
 
@@ -155,6 +157,7 @@ def row_names(frame: object) -> Shaped[np.ndarray, " sample"] | None:
     :param frame: a frame.
     """
     index: Any = getattr(frame, "index", None)
+    # The index of a list is a method; a range contains only row numbers.
     if index is None or callable(index) or type(index).__name__ == "RangeIndex":
         return None
     return as_ids(index.to_numpy())
@@ -176,6 +179,7 @@ def check_rows_match(frame: object, factors: object) -> None:
     if len(frame_index) != len(factor_index):
         return
     is_named = "RangeIndex" not in (type(frame_index).__name__, type(factor_index).__name__)
+    # Row numbers of one and names of the other cannot be compared, unless they are the same set.
     if frame_index.equals(factor_index) or not (is_named or set(frame_index) == set(factor_index)):
         return
     row = next(row for row, (x, y) in enumerate(zip(frame_index, factor_index, strict=True)) if x != y)

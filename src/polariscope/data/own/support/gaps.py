@@ -95,6 +95,7 @@ def _dropped(rows: AbstractRows, gaps: Gaps, where: str) -> Complete:
 
 def _filled(rows: AbstractRows, gaps: Gaps) -> Complete:
     max_rows = max(MEDIAN_ROWS, MEDIAN_VALUES // rows.shape[1])
+    # Spread over the whole table, whose rows can be sorted.
     sample = np.linspace(0, len(rows) - 1, min(len(rows), max_rows)).astype(np.int64)
     medians = medians_of(rows.take(sample))
     which = "all rows" if len(sample) == len(rows) else f"{len(sample):,} rows"

@@ -126,6 +126,7 @@ def white_of(rows: AbstractRows, requested: int | None) -> int | None:
     if requested == 255:
         return requested
     if not exceeds(rows, 1):
+        # Images that are all black do not show which byte is white.
         return requested or (1 if exceeds(rows, 0) else 255)
     if requested == 1:
         raise InputError(

@@ -61,6 +61,7 @@ def read_object(
     :param layout: position of the channels, if the user passed it.
     :param cache_megabytes: maximum size of an array that stays in memory.
     """
+    # Recognised by its attributes, because AnnData need not be installed.
     if all(hasattr(data, name) for name in ("X", "obs", "layers")):
         return read_anndata(data, labels, layer, cache_megabytes), layout
     if layer is not None:
@@ -84,6 +85,7 @@ def _is_nested(data: object) -> bool:
     if not isinstance(data, list | tuple):
         return False
     first = data[0] if data else None
+    # Items that are dictionaries, tuples or pictures are not rows of one array.
     return not (isinstance(first, Mapping | tuple) or hasattr(first, "convert"))
 
 
@@ -91,6 +93,7 @@ def _refuse_streams(data: object) -> None:
     """Raise an error if an object does not return items by index."""
     name = type(data).__name__
     remedy = "collect its items in an array, or pass a dataset with data[i] and len(data)"
+    # A loader of PyTorch yields batches, possibly in random order, and has no items by index.
     if hasattr(data, "dataset") and hasattr(data, "batch_size"):
         remedy = "pass the dataset that it loads, loader.dataset"
     is_stream = any(kind.__name__ == "IterableDataset" for kind in type(data).__mro__)
@@ -144,6 +147,7 @@ class Items:
                 remedy="leave them out",
             )
         self.first, self.first_labels = self.split(first, 0)
+        # Random augmentation changes an item each time it is read.
         again, _ = self.split(self.source[0], 0)
         if self.first.tobytes() != again.tobytes():
             raise InputError(
@@ -213,6 +217,7 @@ class Items:
 
         :param indices: indices of the items.
         """
+        # PyTorch datasets can read several items at once.
         together = getattr(self.source, "__getitems__", None)
         items = together(list(indices)) if together else [_item(self.source, index) for index in indices]
         observations, labels = [], []
@@ -253,6 +258,7 @@ class ItemRows(AbstractRows):
 def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tuple[Contents, Layout | None]:
     """Read every item once: check it, collect its labels, and cache the observations if they fit in memory."""
     rows = ItemRows(items, items.first.dtype)
+    # Observations that do not fit are only checked here, and read again when they are needed.
     fits = int(np.prod(rows.shape)) * rows.dtype.itemsize <= cache_megabytes * 2**20
     cached = np.empty(rows.shape, dtype=rows.dtype) if fits else None
     labels: dict[str, list[object]] = {name: [] for name in items.first_labels}
@@ -261,6 +267,7 @@ def _read_items(items: Items, layout: Layout | None, cache_megabytes: int) -> tu
         indices = range(start, min(start + step, len(rows)))
         observations, chunk_labels = items.take(indices)
         for index, observation in zip(indices, observations, strict=True):
+            # A fraction among integers would be truncated without a word.
             if not np.can_cast(observation.dtype, rows.dtype, "same_kind"):
                 raise InputError(
                     problem=f"item {index} contains {observation.dtype} numbers, but item 0 contains {rows.dtype}",

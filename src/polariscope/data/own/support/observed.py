@@ -81,18 +81,22 @@ class AbstractRowsDataset(AbstractDataset):
             )
         check_finite(rows, "X", names)
         axes = axes_of(rows, self.layout)
+        # Images have bytes or values in [0, 1], for which float32 is precise enough.
         if axes == "rows":
             check_whole_numbers(rows, names)
             check_precision(rows, names)
             if self.unit_interval:
                 _check_unit_interval(rows)
+        # Checked against all rows of the source; rows that lack a value are left out afterwards.
         factors = known_factors(contents, n_rows)
         ids, aside = _checked_ids(ids, n_rows), contents.aside
         if row_numbers is not None:
+            # Without names, rows keep the numbers that they have in the file.
             factors, ids = factors.take(row_numbers), row_numbers if ids is None else ids[row_numbers]
             aside = {name: column[row_numbers] for name, column in aside.items()}
         white = white_of(rows, self.white)
         recognised = None if self.white is not None else white
+        # The dataclasses of members are frozen.
         for name, value in (
             ("white", white),
             ("_rows", rows),

@@ -66,7 +66,9 @@ def opened(file: Path) -> Iterator[Image.Image]:
 
     try:
         with warnings.catch_warnings():
+            # Pillow only warns about pictures that unpack to hundreds of megabytes.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
+            # Only the decoder of the suffix is used, which limits what a hostile file can reach.
             with Image.open(file, formats=(FORMATS[file.suffix.lower()],)) as image:
                 yield image
     except InputError:
@@ -130,6 +132,7 @@ def facts_of(image: Image.Image) -> Facts:
     return Facts(
         height,
         width,
+        # LAB begins like LA, grey with transparency, but has three channels.
         1 if image.mode.startswith(GREY) and not image.mode.startswith("LAB") else 3,
         is_deep=_is_deep(image),
         is_transparent=image.has_transparency_data,
@@ -184,4 +187,5 @@ def pixels(
         clear = upright.convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", clear.size, (0, 0, 0, 255)), clear)
     array = np.asarray(upright.convert("L" if (channels or facts.channels) == 1 else "RGB"))
+    # Pillow returns grey images without a channel axis.
     return array.reshape(*array.shape[:2], -1)

@@ -69,6 +69,7 @@ class AbstractRows(abc.ABC):
         for _, chunk in self.chunks():
             arranged = np.ascontiguousarray(arrange(chunk))
             if sha is None:
+                # The length of all rows, so the hash equals that of the whole array.
                 sha = hashlib.sha256(f"{arranged.dtype.str}{(len(self), *arranged.shape[1:])}".encode())
             sha.update(arranged.view(np.uint8).data)
         return sha.hexdigest()
@@ -128,6 +129,7 @@ class IndexedRows(AbstractRows):
 
     def _takes_arrays(self) -> bool:
         """Return whether several rows can be read at once."""
+        # The first and the last row show whether indices select rows and not elements.
         wanted = np.array([0, len(self) - 1]) if len(self) > 1 else np.array([0])
         one_by_one = np.stack([self.slice(index, index + 1)[0] for index in wanted.tolist()])
         try:
@@ -140,6 +142,7 @@ class IndexedRows(AbstractRows):
         if not len(indices):
             return np.empty((0, *self.shape[1:]), dtype=self.dtype)
         wanted, inverse = np.unique(indices, return_inverse=True)  # HDF5 accepts increasing indices only
+        # Consecutive rows are read as a slice, which is faster for files.
         if wanted[-1] - wanted[0] + 1 == len(wanted):
             return self.slice(int(wanted[0]), int(wanted[-1]) + 1)[inverse]
         if self._by_arrays:
@@ -283,6 +286,7 @@ def extent(rows: AbstractRows) -> tuple[float, float]:
     low, high = np.inf, -np.inf
     for _, chunk in stored(rows):
         low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
+    # Zeros that are not stored are values too.
     if isinstance(rows, SparseRows) and rows.matrix.nnz < math.prod(rows.shape):
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high
@@ -312,6 +316,7 @@ def check_whole_numbers(rows: AbstractRows, feature_names: tuple[str, ...] = ())
         if isinstance(rows, SparseRows):
             index = int(np.flatnonzero(large)[0])
             row, column = (
+                # indptr contains the first entry of each row, so the row of an entry is found by bisection.
                 int(np.searchsorted(rows.matrix.indptr, index, "right")) - 1,
                 int(rows.matrix.indices[index]),
             )
@@ -338,12 +343,14 @@ def check_precision(rows: AbstractRows, feature_names: tuple[str, ...] = ()) -> 
         return
     low, high = _column_extents(rows)
     size = np.maximum(np.abs(low), np.abs(high))
+    # Distance from the largest value to the next float32.
     step = np.spacing(size.astype(np.float32)).astype(np.float64)
     # A range below ROUNDING is a computed constant, and constant columns are allowed. Beyond 2^53, where floats skip
     # integers, such a range is that of identifiers or times in nanoseconds.
     is_constant = high - low <= np.where(size > LARGEST_WHOLE, 0.0, ROUNDING * size)
     doubtful = (high - low < MIN_STEPS * step) & ~is_constant
     for column in np.flatnonzero(doubtful).tolist():
+        # Few columns are doubtful, so each is read on its own.
         values = np.unique(np.concatenate([chunk[:, column] for _, chunk in rows.chunks()]))
         n_distinct = len(np.unique(values.astype(np.float32)))
         if n_distinct < len(values):

@@ -154,6 +154,7 @@ def _blocks(path: Path, delimiter: str, max_unpacked: float | None) -> Iterator[
     if not path.is_file():
         raise InputError(problem=f"there is no file {path}")
     with open_stream(path, max_unpacked) as stream:
+        # The byte order mark, which some programs write at the beginning of UTF-8.
         pending = stream.read(BLOCK_BYTES).removeprefix(b"\xef\xbb\xbf")
         while pending:
             # A quoted text can contain line ends, so a block with quotes is not divided.
@@ -161,6 +162,7 @@ def _blocks(path: Path, delimiter: str, max_unpacked: float | None) -> Iterator[
             if QUOTE in pending or not more:
                 yield pending + more
                 return
+            # A line can continue in the next block, so the last one waits.
             end = pending.rfind(b"\n") + 1
             if end:
                 yield pending[:end]
@@ -172,6 +174,7 @@ def _first_record(path: Path, blocks: Iterator[bytes], delimiter: str) -> tuple[
     for block in blocks:
         end = 0
 
+        # The default binds the block of this iteration.
         def lines(block: bytes = block) -> Iterator[str]:
             nonlocal end
             for line in LINE.finditer(block):
@@ -182,6 +185,7 @@ def _first_record(path: Path, blocks: Iterator[bytes], delimiter: str) -> tuple[
             fields = next(filter(None, csv.reader(lines(), delimiter=delimiter, strict=True)), None)
         if fields is not None:
             line = block[:end]
+            # Without a header line this line is put in front of the rest, so it must end.
             return _Record(fields, line if line.endswith((b"\n", b"\r")) else line + b"\n"), block[end:]
     return None, b""
 
@@ -299,17 +303,21 @@ class _Table:
             # The Python parser, used for delimiters that are not ASCII, does not read floats exactly.
             padded = not self.delimiter.isascii() or len(_leading_zeros(np.frombuffer(block, np.uint8))) > 0
             return _Lines(block, len(lengths), frozenset(range(len(self.names))) if padded else frozenset())
+        # Positions below are counted from line feeds.
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if block.startswith(b"\n") or b"\n\n" in block:
             block = b"\n".join(line for line in block.split(b"\n") if line)
         codes = np.frombuffer(block, dtype=np.uint8)
         ends = np.flatnonzero(codes == ord("\n"))
+        # The last line can lack its line end.
         if block and not block.endswith(b"\n"):
             ends = np.append(ends, len(block))
         marks = np.flatnonzero(codes == ord(self.delimiter))
+        # Delimiters up to each line end, minus those up to the end before it, plus one.
         self._check_lengths(np.diff(np.searchsorted(marks, ends), prepend=0) + 1, start)
         zeros = _leading_zeros(codes)
+        # Delimiters before the zero, minus those of the complete lines before it.
         columns = np.searchsorted(marks, zeros) - np.searchsorted(ends, zeros) * (len(self.names) - 1)
         return _Lines(block, len(ends), frozenset(columns.tolist()))
 
@@ -342,6 +350,7 @@ class _Table:
             # One type for all columns, because pandas is slow with a type for each of many columns.
             dtype=object if as_written else None,
             na_filter=False,
+            # Other blank lines were removed before; within quotes they can be part of a text.
             skip_blank_lines=QUOTE in lines.block,
             **options,
         )
@@ -397,9 +406,11 @@ def _leading_zeros(codes: UInt8[np.ndarray, " byte"]) -> Shaped[np.ndarray, " ze
     >>> _leading_zeros(np.frombuffer(b"7,007,1.007,1e-07,-07", dtype=np.uint8)).tolist()
     [2, 19]
     """
+    # Unsigned subtraction wraps around, so one comparison finds all digits.
     digit = codes - np.uint8(ord("0")) < 10
     zeros = np.flatnonzero((codes[:-1] == ord("0")) & digit[1:])
     zeros = zeros[(zeros == 0) | ~(digit[zeros - 1] | (codes[zeros - 1] == ord(".")))]
+    # Near the beginning these indices wrap to the end; the condition on the last line excludes them.
     before, second = codes[zeros - 1], codes[zeros - 2]
     power = (before | 32) == ord("e")
     signed = ((before == ord("-")) | (before == ord("+"))) & ((second | 32) == ord("e"))

@@ -31,6 +31,7 @@ def decode(data: bytes, root: Path, name: str, mode: Mode, formats: tuple[str, .
 
     try:
         with warnings.catch_warnings():
+            # Pillow only warns about pictures that unpack to hundreds of megabytes.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(data), formats=formats) as opened:
                 return opened.convert(mode)

@@ -119,6 +119,7 @@ def read_idx_header(data: bytes, path: Path, n_axes: int) -> tuple[int, ...]:
     :param path: the file, for messages.
     :param n_axes: required number of axes.
     """
+    # Two zeros, the type 8 for unsigned bytes, and the number of axes.
     if len(data) < 4 + 4 * n_axes or data[:3] != b"\0\0\x08" or data[3] != n_axes:
         raise archives.damaged(path, f"it does not begin like an IDX file of bytes with {n_axes} axes")
     shape = struct.unpack(f">{n_axes}I", data[4 : 4 + 4 * n_axes])

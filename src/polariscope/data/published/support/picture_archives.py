@@ -53,6 +53,7 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
             ]
         else:
             names = [entry.name for entry in self._archive.entries if entry.name.endswith(self.ending)]
+        # macOS adds files such as ._name and __MACOSX to archives.
         shown = [name for name in names if not any(part.startswith((".", "__")) for part in name.split("/"))]
         if not shown:
             raise InputError(str(root), f"contain pictures, files that end in {self.ending}")
@@ -80,6 +81,7 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
         if root.is_dir():
             for name in self.names:
                 file = root / name
+                # A link could copy the content of any file into the data.
                 if not file.resolve().is_relative_to(root):
                     raise InputError(
                         problem=f"{file} is a link to a file outside {root}",

@@ -70,10 +70,12 @@ class AbstractScenes(AbstractGridDataset):
     def images(self, indices: ArrayLike | int) -> UInt8[np.ndarray, "sample channel height width"]:
         indices = self.check_indices(indices)
         memory = self._memory
+        # Another process can have rendered the file meanwhile.
         if memory.mapped is None and is_cached(self._key):
             self.prepare()
         if memory.mapped is None:
             memory.requested.update(indices.tolist())
+            # For a small dataset, half of its images are the limit.
             if len(memory.requested) > min(DIRECT, len(self) // 2):
                 self.prepare()
         return self._drawn(indices) if memory.mapped is None else memory.mapped[indices]
@@ -100,6 +102,7 @@ class AbstractScenes(AbstractGridDataset):
 
     @property
     def _memory(self) -> _Memory:
+        # A test or a user can change the cache folder while the process runs.
         return _memories.setdefault((str(cache_folder()), self._key), _Memory())
 
     def _drawn(self, indices: Int[np.ndarray, " sample"]) -> UInt8[np.ndarray, "sample channel height width"]:
@@ -109,6 +112,7 @@ class AbstractScenes(AbstractGridDataset):
         drawn = dict(zip(new.tolist(), self._render(new), strict=True))
         images = [drawn[index] if index in drawn else cached[index] for index in wanted.tolist()]
         room = _IMAGE_BYTES // self.n_features - len(cached)
+        # Images beyond the limit are rendered again when they are needed.
         cached.update(itertools.islice(drawn.items(), max(0, room)))
         return np.array(images, dtype=np.uint8).reshape(-1, *self.shape)[positions]
 

@@ -43,6 +43,7 @@ class AbstractPixels(AbstractVariant):
         return after
 
     def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample channel height width"]:
+        # Floats follow from the changed bytes. Delegated to the base, they would be the unchanged ones.
         return AbstractDataset.values(self, indices)
 
 

@@ -42,6 +42,7 @@ class AbstractSelection(AbstractVariant):
 
         :param factors: factor values, (sample, factor).
         """
+        # Ascending indices occur once and can be searched by bisection.
         if len(self.rows) > 1 and not (np.diff(self.rows) > 0).all():
             raise InputError(
                 problem=f"observations of {self.base.name} can occur several times here, so factors do not "
@@ -64,6 +65,7 @@ class AbstractSelection(AbstractVariant):
         parts = self.base.parts()
         if parts is None:
             return None
+        # Observations that were not selected drop out of their part.
         return {name: np.flatnonzero(np.isin(self.rows, part)) for name, part in parts.items()}
 
 
@@ -78,6 +80,7 @@ def delegate_for_rows(name: str) -> Callable[..., Any]:
     return method
 
 
+# Every method that takes indices needs those of the base instead.
 for _name, _method in vars(AbstractDataset).items():
     if (
         _name not in NOT_DELEGATED

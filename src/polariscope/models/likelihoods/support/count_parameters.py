@@ -41,6 +41,7 @@ class AbstractCountDistribution(AbstractLikelihoodDistribution):
         """Return the distribution of some values; sizes must be fixed or absent."""
         return dataclasses.replace(
             self,
+            # Sizes are included here, because the total of some columns is not that of the observation.
             log_share=self.log_mean.flatten(1)[:, columns],
             usual_size=torch.ones_like(self.usual_size),
             has_sizes=False,
@@ -65,6 +66,7 @@ class AbstractCountDistribution(AbstractLikelihoodDistribution):
     def log_mean(self) -> Float[Tensor, "sample *shape"]:
         """log ℓρ."""
         size = self.usual_size.expand(len(self.log_share)) if self.size is None else self.size
+        # The size of each sample is broadcast over its values.
         return self.log_share + torch.log(size).reshape(-1, *(1 for _ in self.log_share.shape[1:]))
 
     @property
@@ -93,6 +95,7 @@ def sizes_of(x: Float[Tensor, "sample *shape"]) -> Float[Tensor, " sample"]:
 
     :param x: counts.
     """
+    # The logarithm of 0 would be −∞.
     return x.flatten(1).sum(1).clamp(min=1)
 
 
@@ -117,6 +120,7 @@ class CountHead(nn.Module):
     def __init__(self, size_factor: SizeFactor, shape: tuple[int, ...], data: AbstractDataset | None) -> None:
         super().__init__()
         self.has_sizes = size_factor == "total"
+        # Without data, the total is loaded from a file later.
         default_total = (
             float(math.prod(shape)) if data is None else max(1.0, float(np.median(totals_of(data))))
         )
@@ -132,4 +136,5 @@ class CountHead(nn.Module):
         flat = raw.flatten(1)
         if self.has_sizes:
             return torch.log_softmax(flat, dim=1).reshape(raw.shape), self.usual_total
+        # With rates, the usual size is the mean of a value instead of the total.
         return raw, self.usual_total / flat.shape[1]

@@ -37,12 +37,15 @@ def spread(
     # Rows 2a + r and columns 2b + s of a square, sorted by a, b, then r, s.
     squares = weight.reshape(channel, out, 2, 2, 2, 2).permute(0, 2, 4, 1, 3, 5).reshape(channel, -1)
     written = (rows @ squares).reshape(sample, height, width, 2, 2, 4 * out)
+    # The contributions with a = 0 belong to row i and those with a = 1 to the next one, so they are padded on
+    # opposite sides.
     down = pad(written[:, :, :, 0], (0, 0, 0, 0, 0, 0, 0, 1)) + pad(
         written[:, :, :, 1], (0, 0, 0, 0, 0, 0, 1, 0)
     )
     across = pad(down[:, :, :, 0], (0, 0, 0, 1)) + pad(down[:, :, :, 1], (0, 0, 1, 0))
     image = across.reshape(sample, height + 1, width + 1, out, 2, 2).permute(0, 3, 1, 4, 2, 5)
     image = image.reshape(sample, out, 2 * height + 2, 2 * width + 2)
+    # The padding of the layer removes one row and column on each side.
     return image[:, :, 1:-1, 1:-1] + bias[:, None, None]
 
 
@@ -57,6 +60,8 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
+        # After the weights: sizes of the bias, stride, padding, dilation, transposed, output padding, groups,
+        # gradients needed.
         return torch.ops.aten.convolution_backward(
             gradients[0],
             x,

@@ -33,6 +33,7 @@ class AnisotropicPriorModule(AbstractNormalPriorModule):
     def __init__(self, log_variances: Float[Tensor, " latent"], total: float, learned: bool) -> None:
         super().__init__()
         self.n_latents = len(log_variances)
+        # In double precision, so small shares keep their digits.
         logits = torch.log_softmax(log_variances.double(), dim=0).to(torch.get_default_dtype())
         if learned:
             self.logits = nn.Parameter(logits)
@@ -119,9 +120,11 @@ def principal_shares(
         1e-12 * x.abs().max()
     )  # above the rounding error of a constant, below the resolution of float32
     x -= x.mean(0)
+    # A few more directions than latents make the leading ones accurate.
     width = min(n_latents + OVERSAMPLING, *x.shape)
     basis = torch.randn((x.shape[1], width), generator=generator, dtype=torch.float64)
     for _ in range(ITERATIONS):
+        # Without the QR decomposition, all columns would converge to the first direction.
         basis = torch.linalg.qr(x.T @ (x @ basis)).Q
     squares = torch.linalg.svdvals(x @ basis)[:n_latents] ** 2
     if not squares[0] > rounding**2 * x.numel():
@@ -131,5 +134,6 @@ def principal_shares(
             ),
             remedy="check the data, or pass variances",
         )
+    # Latents beyond the rank of the data have the share 0, which the next line lifts to the minimum.
     squares = torch.nn.functional.pad(squares, (0, n_latents - len(squares)))
     return (squares / squares[0]).clamp(min=SMALLEST_SHARE)
