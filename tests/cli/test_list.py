@@ -68,12 +68,20 @@ def test_a_member_is_explained_with_every_option(call):
         in printed.out
     )
     assert ":param" not in printed.out
+    assert ".. math::" not in printed.out
+    assert "``" not in printed.out
+    assert r"    \mathrm{MIG} = \frac1K" in printed.out
+    assert "by estimator (polariscope.objectives.support.aggregate)" in call("list objectives beta-tc").out
     rows = {
         cells[0]: cells[1:]
         for line in printed.out.splitlines()
         if (cells := re.split(r" {2,}", line.strip()))
     }
-    assert rows["n_bins"] == ["an integer, at least 2", "20", "Number of equal-width bins of each code."]
+    assert rows["n_bins"] == [
+        "an integer, at least 2 and at most 1000",
+        "20",
+        "Number of equal-width bins of each code.",
+    ]
     assert rows["variant"][:2] == ["one of locatello, rebinned, chen", "locatello"]
     assert "--beta" in call("list objectives beta").out
     assert "It has no options." in call("list similarity cka").out
