@@ -39,8 +39,8 @@ class TrainSettings:
     """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""
 
     steps: Annotated[int, Ge(1)] = IMAGES.steps
-    """Number of gradient steps. The default for tables is 100 passes over the data, but at least 2,000 and at most
-    20,000 steps. Published models use 300,000."""
+    """Number of gradient steps; for tables, by default 100 passes (2,000 to 20,000 steps). Published models use
+    300,000."""
     epochs: Annotated[float, Gt(0)] | None = option(None, affects="files")
     """Length in passes over the training split, instead of steps."""
     batch_size: Annotated[int, Ge(1)] = IMAGES.batch_size
