@@ -15,7 +15,7 @@ def page() -> str:
     lines = [
         "# Glossary",
         "",
-        "Terms of the reports and of this documentation. A definition uses only terms that are defined before it.",
+        "Terms of the reports and of this documentation. Most definitions use only terms that are defined before.",
         "Reports show the same texts as tooltips. `make docs` writes this page from",
         "`src/polariscope/pages/templates/glossary.toml`.",
         "",

@@ -81,8 +81,8 @@ def test_all_scores_every_metric_or_says_why_not(representation: Representation)
 def test_without_factors_only_what_needs_none_is_scored() -> None:
     found = score(represent(None), QUICK)
     assert set(found.scores) == {"tc", "active-units"}
-    assert "it requires factors, and these samples have none" in found.not_applicable["mig"]
-    with pytest.raises(InputError, match="metric 'mig' does not apply here: it requires factors"):
+    assert "factors are required, and these samples have none" in found.not_applicable["mig"]
+    with pytest.raises(InputError, match="metric 'mig' does not apply here: factors are required"):
         found["mig"]
 
 
@@ -289,7 +289,7 @@ def test_with_a_single_factor_what_is_trivial_does_not_apply_and_the_rest_does(f
     rep = represent(np.hstack([factors[:, :1], np.zeros((400, 1), dtype=int)]))
     found = score(rep, "mig,sap,dci,beta-vae,factor-vae,mcc")
     assert set(found.scores) == {"mig", "sap", "mcc"}
-    assert "choose the part completeness" in found.not_applicable["dci"]
+    assert "set the option part of dci" in found.not_applicable["dci"]
     for name in ("beta-vae", "factor-vae"):
         assert "any codes would score 1" in found.not_applicable[name]
 

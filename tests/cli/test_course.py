@@ -128,6 +128,10 @@ def test_codes_of_other_libraries_take_part_as_files(call, elsewhere):
     assert "Consistency 1.000" in printed.out
     assert "a.npz" in printed.out
     assert "1.00 (1)" in printed.out
+    np.savez(elsewhere / "still.npz", mean=np.zeros((100, 2)), variance=np.ones((100, 2)))
+    unused = call("stability still.npz still.npz").out
+    assert "No latent is in use" in unused
+    assert "recurs" not in unused  # no empty table of latents
     assert "--samples requires a run" in call("stability a.npz b.npz --samples 50").err
     assert "there is no file c.npz" in call("stability a.npz c.npz").err
     assert "models must contain at least two models" in call("stability a.npz").err

@@ -68,6 +68,10 @@ def test_a_member_is_explained_with_every_option(call):
         in printed.out
     )
     assert ":param" not in printed.out
+    assert ".. math::" not in printed.out
+    assert "``" not in printed.out
+    assert r"    \mathrm{MIG} = \frac1K" in printed.out
+    assert "by estimator (polariscope.objectives.support.aggregate)" in call("list objectives beta-tc").out
     rows = {
         cells[0]: cells[1:]
         for line in printed.out.splitlines()

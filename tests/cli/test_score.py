@@ -63,7 +63,7 @@ def test_metrics_that_do_not_apply_are_listed_with_the_reason(call, codes):
     printed = call(f"score bare.npz {QUICK}")
     assert printed.code == 0
     assert set(rows(printed.out)) == {"metric", "tc"}
-    assert "Not scored: mig: it requires factors, and these samples have none" in printed.out
+    assert "Not scored (mig, modularity): factors are required, and these samples have none" in printed.out
 
 
 def test_measured_factors_of_a_file_are_declared(call, codes):
@@ -155,7 +155,7 @@ def test_a_file_without_variances_is_scored_but_for_what_needs_them(call, codes)
     np.savez("lean.npz", mean=kept["mean"], factors=kept["factors"], factor_names=kept["factor_names"])
     lean, full = (call(f"score {file} --metrics modularity,mig:chen") for file in ("lean.npz", "codes.npz"))
     assert rows(lean.out)["modularity"] == rows(full.out)["modularity"]
-    assert "Not scored: mig:chen: this variant requires posterior variances" in lean.out
+    assert "Not scored (mig:chen): this variant requires posterior variances" in lean.out
     assert "pass them as variance" in lean.out
     assert "factors: shape, scale" in lean.out
 

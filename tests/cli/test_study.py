@@ -105,8 +105,11 @@ def test_a_study_is_planned_run_shown_and_cleaned(call, study: Path) -> None:
     by_hand = study.parent / "mine/runs/by-hand"
     shutil.copytree(next((study.parent / "mine/runs").iterdir()), by_hand)
     (study.parent / "mine/runs/notes").mkdir()
-    assert "2 folders of an earlier design" in call("study clean mine.toml").out
+    assert (
+        "2 folders not part of the study's design; --yes deletes them." in call("study clean mine.toml").out
+    )
     assert "2 folders deleted." in call("study clean mine.toml --yes").out
+    assert call("study clean mine.toml").out.startswith("Nothing to delete: all run folders")
     assert by_hand.exists()  # only folders that the study began are deleted
     assert len(list((study.parent / "mine/runs").iterdir())) == 4
     assert "2 done" in call("study status mine.toml").out

@@ -229,7 +229,7 @@ def test_runs_with_equal_scores_are_refused(runs: list[Path], monkeypatch: pytes
     monkeypatch.setattr(
         "polariscope.manipulation.run_selection.scores_of", lambda runs, *_: [0.2] * len(runs)
     )
-    with pytest.raises(InputError, match="the runs do not differ in mig"):
+    with pytest.raises(InputError, match="the runs cannot be ranked by mig"):
         choose_runs([Run(run) for run in runs])
 
 

@@ -253,7 +253,7 @@ def test_the_page_tells_kinds_of_mixed_latents_where_types_depend_on_alpha_and_w
     assert 'title="another type for an α within 20 % of 0.1">0.098–0.5</td>' in page
     assert page.count('title="another type for an α within') == 1
     assert "vary little (std μ at most 0.02" in page
-    assert "are redundant: the other latents predict most of them linearly (R² 1.00)." in page
+    assert "are redundant: they can be predicted linearly from the other latents (R² 1.00)." in page
     assert "noise that" not in page
 
 

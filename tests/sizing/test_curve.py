@@ -304,5 +304,5 @@ def test_a_method_without_an_answer_is_shown_as_such() -> None:
 
 
 def test_a_folder_without_curves_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PolariscopeError, match=r"has no curve\.json; make curves in it first"):
+    with pytest.raises(PolariscopeError, match=r"has no curve\.json; measure the curves first"):
         read_curve(tmp_path)

@@ -506,7 +506,10 @@ def test_the_sentence_about_different_numbers_follows_from_the_fields(
     noisy = dataclasses.replace(size, dimension=DataDimension(9.0, (8.8, 9.2), 500))
     assert MORE_COORDINATES in noisy.about_differences
     unfitted = dataclasses.replace(size, verdict=None)
-    assert unfitted.numbers[1] == ("in use in the fit", "not measured: no model of this size was trained")
+    assert unfitted.numbers[1] == (
+        "in use in the fit",
+        "not measured, because no model of this size was trained",
+    )
 
 
 def test_answers_of_earlier_versions_have_no_fit_and_no_dimension() -> None:
@@ -579,7 +582,7 @@ def test_the_answer_says_what_it_means_and_what_it_depends_on() -> None:
         assert part in str(size)
     forecast = dataclasses.replace(size, trials=(Trial(16, 0, 9.2, "too many", 500),))  # out of time
     assert forecast.in_words.startswith(
-        "A model uses 3 latents, judging by wider models (none of this size was trained); 4 were not tried"
+        "A model uses 3 latents, as wider models predict (none of this size was trained); a model with 4 was not"
     )
     assert Size(2.0, (1, 3), "fondue", target="beta", threshold=1.0).in_words == ""
     assert Size(7, (6, 8), "id", statistic="dimension").in_words == ""

@@ -223,7 +223,7 @@ def test_a_name_is_a_whole_name_of_one_variant() -> None:
 
 
 def test_what_has_no_pairs_is_refused() -> None:
-    with pytest.raises(InputError, match="no two runs with a number in 'mig' differ only in 'beta'"):
+    with pytest.raises(InputError, match="no two runs with a value in 'mig' differ only in 'beta'"):
         handmade().compare("mig", "beta", 1, 9)
     with pytest.raises(InputError, match="no setting that varies named 'bet'"):
         handmade().compare("mig", "bet", 1, 4)

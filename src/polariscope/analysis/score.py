@@ -301,7 +301,7 @@ class _Pass:
         """Return the table for metrics with factors, or the reason why there is none."""
         if self.arrays.factors is None:
             return None, InputError(
-                problem="it requires factors, and these samples have none",
+                problem="factors are required, and these samples have none",
                 remedy="encode a dataset with known factors, or pass factors together with an array of codes",
             )
         factors = check_factors(self.arrays.factors, self.without_factors.n_samples)

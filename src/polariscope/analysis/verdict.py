@@ -69,9 +69,9 @@ class Verdict(AbstractRecord):
             which = name_latents(self.undecided) if n <= MAX_NAMED else f"{n} latents"
             clauses.append(f"{which} {'is' if n == 1 else 'are'} undecided with these observations")
         if self.silent_means:
-            means = "the mean" if len(self.silent_means) == 1 else "the means"
-            carry = "carries" if len(self.silent_means) == 1 else "carry"
-            clauses.append(f"{means} of {name_latents(self.silent_means)} {carry} almost no information")
+            is_one = len(self.silent_means) == 1
+            are, means = ("is", "its mean carries") if is_one else ("are", "their means carry")
+            clauses.append(f"{name_latents(self.silent_means)} {are} in use, but {means} little information")
         return " ".join(
             [
                 f"{so_far}{self._count} {verb} in use{span}.",

@@ -12,6 +12,7 @@ from polariscope.cli.command import command
 from polariscope.core.errors import unknown
 from polariscope.core.registry import Family
 from polariscope.core.tables import TextTable
+from polariscope.core.text import without_markup
 
 if TYPE_CHECKING:
     from polariscope.core.catalogue import Catalogue
@@ -104,7 +105,8 @@ def explain_member(members: Catalogue, name: str, flags: bool) -> None:
 
     text = members[name].doc
     say(f"{members.noun} {name}\n")
-    say(re.sub(r"(?:^:param .*\n?(?:[ \t]+.*\n?)*)+\n?", "", text, flags=re.MULTILINE).strip())
+    body = re.sub(r"(?:^:param .*\n?(?:[ \t]+.*\n?)*)+\n?", "", text, flags=re.MULTILINE).strip()
+    say(without_markup(body))
     cited = [references()[key] for key in keys_in(text)]
     if cited:
         say("\nReferences (polariscope cite KEY prints BibTeX):")

@@ -247,8 +247,8 @@ def print_scores(scores: Scores) -> None:
         printer().print(shown)
     for metrics, note in scores.grouped_notes():
         say(f"Note ({', '.join(metrics)}): {note}" if metrics else f"Note: {note}")
-    for word, reason in scores.not_applicable.items():
-        say(f"Not scored: {word}: {reason}")
+    for metrics, reason in scores.grouped_reasons():
+        say(f"Not scored ({', '.join(metrics)}): {reason}")
 
 
 def _cells(score: Score) -> tuple[str, ...]:

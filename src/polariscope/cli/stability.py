@@ -70,6 +70,20 @@ def print_stability(result: Stability, relation: str) -> None:
         runs.add_row(result.names[index], str(result.n_used[index]), f"{result.centrality[index]:.3f}", mark)
     printer().print(runs)
     say(result.answer)
+    if result.of(result.shown):
+        print_latents(result, relation)
+    for note in result.notes:
+        say(f"Note: {note}")
+
+
+def print_latents(result: Stability, relation: str) -> None:
+    """Print the latents of the model shown with their partners in the other models.
+
+    :param result: the result.
+    :param relation: name of the correlation.
+    """
+    from polariscope.cli.console import printer, say
+
     others = [name for index, name in enumerate(result.names) if index != result.shown]
     heads = [f"in {name}" for name in others]
     latents = TextTable(
@@ -93,5 +107,3 @@ def print_stability(result: Stability, relation: str) -> None:
         f"Space: a linear map from another run explains {result.space:.3f} of the variance of a run's latents (chance "
         f"{result.space_chance:.3f})."
     )
-    for note in result.notes:
-        say(f"Note: {note}")

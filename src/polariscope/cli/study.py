@@ -134,7 +134,9 @@ def with_values(tokens: list[str]) -> list[str]:
 class RunOptions:
     """Options of ``polariscope study run``."""
 
-    workers: Annotated[int, Ge(1), Flag(default="1; as many as a Ray cluster has room for")] | None = None
+    workers: (
+        Annotated[int, Ge(1), Flag(default="1; with Ray, as many as the cluster has room for")] | None
+    ) = None
     """Number of processes that train at the same time, or of jobs."""
     on: Annotated[str, Flag("NAME", default="local")] | None = None
     """Kind of workers; 'polariscope list workers' shows all of them and their options."""
@@ -294,7 +296,7 @@ class CleanOptions:
 def clean(file: File, options: CleanOptions) -> None:
     """Delete run folders that are not part of the study's design.
 
-    These are folders of earlier versions of the design, in the study's folder.
+    They are left over from earlier versions of the study file.
     """
     from polariscope.cli.console import say
 
@@ -304,7 +306,12 @@ def clean(file: File, options: CleanOptions) -> None:
         if options.yes:
             shutil.rmtree(folder)
     count = plural(len(folders), "folder")
-    say(f"{count} deleted." if options.yes else f"{count} of an earlier design; --yes deletes them.")
+    if not folders:
+        say("Nothing to delete: all run folders are part of the study's design.")
+    elif options.yes:
+        say(f"{count} deleted.")
+    else:
+        say(f"{count} not part of the study's design; --yes deletes {'it' if len(folders) == 1 else 'them'}.")
 
 
 def open_study(file: str) -> Ledger:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import checked
+from polariscope.core.text import without_markup
 
 if TYPE_CHECKING:
     from polariscope.core.plugins import Plugin
@@ -233,7 +234,7 @@ def first_line(docstring: str) -> str:
     >>> first_line("The ``beta`` of :cite:`higgins2017`.\\n\\nMore.")
     'The beta of higgins2017.'
     """
-    return re.sub(r":\w+:`([^`]*)`|``([^`]*)``", r"\1\2", docstring.split("\n", 1)[0])
+    return without_markup(docstring.split("\n", 1)[0])
 
 
 def _home(concept: Any) -> tuple[str, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import math
+import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -105,6 +107,31 @@ def capitalised(text: str) -> str:
     :param text: the text, not empty.
     """
     return f"{text[0].upper()}{text[1:]}"
+
+
+def without_markup(text: str) -> str:
+    """Return a docstring as plain text: names without roles and quotes, formulas as indented LaTeX source.
+
+    >>> print(without_markup("The ``rate`` of :mod:`~polariscope.objectives.beta`:\\n\\n.. math:: a\\n          + b"))
+    The rate of polariscope.objectives.beta:
+    <BLANKLINE>
+        a
+        + b
+
+    :param text: the docstring, without common indentation.
+    """
+
+    def formula(match: re.Match[str]) -> str:
+        lines = [match["first"], *textwrap.dedent(match["rest"]).splitlines()]
+        return "\n".join(f"{match['margin']}    {line}".rstrip() for line in lines if line.strip())
+
+    text = re.sub(
+        r"^(?P<margin> *)\.\. math::[ \t]*(?P<first>.*)(?P<rest>(?:\n*\n(?P=margin)[ \t]+\S.*)*)",
+        formula,
+        text,
+        flags=re.MULTILINE,
+    )
+    return re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", r"\1\2", text)
 
 
 def number(value: float | int | None, decimals: int = 3, *, whole: bool = False) -> str:

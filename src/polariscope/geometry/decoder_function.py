@@ -69,7 +69,7 @@ def _foreign_outputs(
             "take a batch of latents",
             got=f"an error for codes of shape {tuple(z.shape)} and type {z.dtype} ({error})",
             remedy=(
-                "a function gets codes in their own type, so one with weights in float32 requires "
+                "codes are passed to a function without conversion; if its weights are float32, pass "
                 "codes.astype(np.float32)"
             ),
         ) from error

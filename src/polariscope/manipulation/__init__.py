@@ -1,1 +1,1 @@
-"""The attack on the inductive bias: small changes of the data that make variational autoencoders entangle."""
+"""The attack on the inductive bias: small changes of the data that make VAEs entangle the factors."""

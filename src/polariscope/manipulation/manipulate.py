@@ -64,8 +64,8 @@ def manipulate(
     Among runs with the same settings and data, those with the lowest and the highest score are selected. Their encoders
     are frozen and process the original data. Copies of their decoders are trained to reconstruct the manipulated data,
     and a network m(w) is trained to make that easy from entangled codes and hard from disentangled ones; see
-    :class:`polariscope.manipulation.attack.AttackTask`. The input of m are the factors of an observation, reduced to a
-    single number.
+    :class:`polariscope.manipulation.attack.AttackTask`. The inputs of m are the factors of an observation, which it
+    reduces to a single number.
 
     The folder can then be used as a variant of the data: ``load_dataset(…, variants=["manipulated:FOLDER"])`` or
     ``--variant manipulated:FOLDER``. If the function is called again with the same ``out``, a finished manipulation is

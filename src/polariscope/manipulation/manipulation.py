@@ -122,7 +122,7 @@ def read_manipulation(folder: str | Path) -> tuple[RunFolder, Tabulated]:
 
 
 OTHER_LOOP = "0.2."
-"""Prefix of the versions whose attacks had a separate loop: their checkpoints lack sums that this loop averages."""
+"""Prefix of the versions whose attacks had another training loop; their checkpoints cannot be resumed."""
 
 
 def refuse_unresumable(folder: RunFolder) -> None:

@@ -106,7 +106,8 @@ def choose_runs(
         if not low[-1][0] < high[-1][0]:
             raise InputError(
                 problem=(
-                    f"the runs do not differ in {metric}: both sides contain a run with a score of {low[-1][0]:.4g}"
+                    f"the runs cannot be ranked by {metric}: one of the lowest and one of the highest both score "
+                    f"{low[-1][0]:.4g}"
                 ),
                 remedy=("use other runs or another ", Argument("metric")),
             )

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 
 FEATURES_AT_ONCE = 2048
 CANCELLED = 1e-5
-"""Ratio of a squared distance to the squares that it is the difference of, below which five digits are lost."""
+"""Ratio of a squared distance to the squared norms that it is computed from, below which five digits are lost."""
 SMALLEST_EXPONENT = -1022
 """Smallest exponent of the unit, which must be finite; numbers below it are scaled to between 2⁻⁵² and 1."""
 

@@ -36,7 +36,7 @@ class Term:
 
 @functools.cache
 def glossary() -> tuple[Term, ...]:
-    """Return the terms of the glossary, each after those that it builds on."""
+    """Return the terms of the glossary, in the order of the file."""
     text = (
         resources.files("polariscope.pages").joinpath("templates/glossary.toml").read_text(encoding="utf-8")
     )

@@ -12,7 +12,7 @@ from polariscope.core.text import noun, plural, span
 from polariscope.pages.calls import source_call
 from polariscope.pages.formatting import value_of
 from polariscope.pages.page import Page, Section
-from polariscope.pages.sections.size import draw_comparison, save_figure, size_view, summary_of
+from polariscope.pages.sections.size import draw_comparison, method_of, save_figure, size_view, summary_of
 from polariscope.pages.settings_groups import data_in_words
 from polariscope.sizing.result import Size
 from polariscope.storage.search_folder import SearchFolder
@@ -154,7 +154,7 @@ def size_page(record: SizeRecord) -> Page:
 def _lead(size: Size) -> str:
     """Return sentences on the state of the search, its answer and the noise."""
     noise = "" if size.noise is None else f"{size.noise.in_words}."
-    return " ".join(part for part in (size.state, size.in_words or summary_of(size), noise) if part)
+    return " ".join(part for part in (size.state, size.in_words or method_of(size), noise) if part)
 
 
 def _facts(record: SizeRecord) -> list[tuple[str, str]]:

@@ -277,7 +277,7 @@ class _Follower:
     def _dimension(self, name: str, array: Float[np.ndarray, "row feature"]) -> dict[str, Any]:
         """Return the dimension of a layer with its interval, or the reason why there is none.
 
-        It is computed once for a layer that does not change between checkpoints, as the input.
+        It is computed once for a layer that does not change between checkpoints, such as the input.
         """
         key = files.digest_array(array)
         if self._dimensions.get(name, ("",))[0] != key:

@@ -32,7 +32,9 @@ class FondueSettings:
     )
     """Minimum number of unused latents of a wide model; without them its width is doubled."""
     seed_margin: int = constant(
-        1, "MNIST and digits: 13 and 16 latents ended 0.4 to 0.7 apart, whether trained from scratch or not"
+        1,
+        "MNIST with 13 latents, digits with 16: final statistics of models of the same size differ by 0.4 to 0.7, "
+        "trained from scratch or not",
     )
     """Latents by which models trained from scratch can differ from models initialised from a wide one."""
     first_look_narrow: int = constant(
@@ -47,14 +49,15 @@ class FondueSettings:
     min_steps: int = constant(1800, "MNIST: earlier, the prediction changes at every measurement")
     """Steps before a wide model can count as converged: a slow change can look like convergence earlier."""
     max_drift: float = constant(1.0, "MNIST: from 3,750 steps on the prediction stays 12")
-    """Change of the statistic per doubling of the steps, in thresholds, below which a wide model has converged."""
+    """Change of the statistic per doubling of the steps, divided by the threshold, below which a wide model has
+    converged."""
     max_gamma_fall: float = constant(0.2, "digits: γ halves from 900 to 3,000 steps, and the answer changes")
     """Relative fall of γ per doubling of the steps below which a wide model has converged."""
     wave_divisor: int = constant(
         3, "argument: if more than a third become active at once, another group can follow"
     )
-    """Divisor of the predicted number: a wide model has not converged if more than 1/3 of it became active within two
-    doublings."""
+    """A wide model has not converged if more than 1/3 of the predicted number of latents became active within two
+    doublings of the steps."""
     half_active: tuple[float, float] = constant(
         (0.25, 0.75),
         "shapes3d: seven latents are near one half, but a model with 12 latents trained from scratch uses all of them",
@@ -79,7 +82,7 @@ class FondueSettings:
     min_doublings: float = constant(0.5, "argument")
     """Minimum number of doublings of the steps over which a verdict extrapolates."""
     steep_fall: float = constant(0.2, "sprites")
-    """Fall of the statistic per doubling, in thresholds, above which the initial descent is not over."""
+    """Fall of the statistic per doubling, divided by the threshold, above which the initial descent is not over."""
     threshold_margin: float = constant(0.1, "gaussian, power law: 1.01 measured at an optimum of 0.98")
     """Relative error of the statistic due to the noise of training."""
     active_below: float = constant(0.5, "argument: half of the prior's variance")
@@ -89,10 +92,11 @@ class FondueSettings:
     unsettled_above: float = constant(1.1, "argument: a tenth above the prior's variance")
     """Posterior variance above which a latent is still wider than the prior, so its type is undecided."""
     pruned_rise: float = constant(0.15, "sprites")
-    """Rise of the posterior variance after which a latent counts as pruned. A latent that never fell can still become
-    active."""
+    """Rise of the posterior variance from its minimum after which a latent counts as pruned. A latent whose variance
+    has never been lower can still become active."""
     activation_patience: int = constant(4, "sprites")
-    """Multiple of the last activation's step after which latents that never fell count as passive."""
+    """Latents whose variance has never fallen count as passive after this multiple of the step of the last
+    activation."""
 
     # Length of training
     first_verdict: int = constant(900, "sprites: surplus latents learn something before they are pruned")

@@ -208,7 +208,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
         >>> for label, text in Size(7, (6, 8), "fondue", dimension=DataDimension(4.2, (4.0, 4.4), 500)).numbers:
         ...     print(f"{label}: {text}")
         answer: 7 latents (6–8)
-        in use in the fit: not measured: no model of this size was trained
+        in use in the fit: not measured, because no model of this size was trained
         intrinsic dimension of the data: 4 (4.2, 95 % interval 4.0–4.4)
         """
         rows = [("answer", self.answer)]
@@ -217,7 +217,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
             span = "" if low == high else f" ({low}–{high})"
             rows.append(("in use in the fit", f"{self.verdict.n_in_use} of {self.verdict.n_latents}{span}"))
         elif self.trains and self.dimension is not None:
-            rows.append(("in use in the fit", "not measured: no model of this size was trained"))
+            rows.append(("in use in the fit", "not measured, because no model of this size was trained"))
         if self.dimension is not None:
             rows.append(("intrinsic dimension of the data", self.dimension.in_words))
         return tuple(rows)
@@ -303,7 +303,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
             return self.basis.in_words
         last = [trial.statistic for trial in self.trials if trial.n_latents == n + 1]
         is_wider = any(trial.n_latents > n for trial in self.trials)
-        beyond = f"{n + 1 if is_wider else 'more'} were not tried"
+        beyond = f"{f'a model with {n + 1} was' if is_wider else 'larger models were'} not trained"
         if last or not self.trials:
             n_left = min(n + 1, max(1, round(last[-1]))) if last else 1
             beyond = f"with {n + 1}, about {COUNTS.get(n_left, n_left)} would be unused"
@@ -311,7 +311,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
                 beyond = f"with {n + 1}, more would be unused than the threshold allows"
         uses = f"uses {plural(n, 'latent')}"
         if self.trials and not any(trial.n_latents == n for trial in self.trials):
-            uses = f"{uses}, judging by wider models (none of this size was trained)"
+            uses = f"{uses}, as wider models predict (none of this size was trained)"
         about = f" {self.basis.in_words}" if self.basis.in_words else ""
         return f"A model {uses}; {beyond}.{about}"
 

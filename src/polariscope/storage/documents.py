@@ -179,8 +179,13 @@ def _of_another_format(run: str | Path, record: dict[str, Any]) -> str:
 
 
 def differences(earlier: dict[str, object], now: dict[str, object]) -> list[str]:
-    """Describe the differences between two settings that prevent a run from being resumed."""
-    return _differences({key: earlier.get(key) for key in IDENTITY}, {key: now[key] for key in IDENTITY})
+    """Describe the differences between two settings that prevent a run from being resumed.
+
+    If other settings of the data differ, their fingerprints differ as well and are not mentioned.
+    """
+    changed = _differences({key: earlier.get(key) for key in IDENTITY}, {key: now[key] for key in IDENTITY})
+    named = [difference for difference in changed if "fingerprint: " not in difference]
+    return named if any(difference.startswith("data.") for difference in named) else changed
 
 
 UNSET = "unset"

@@ -521,7 +521,7 @@ def read_log(run: str | Path) -> list[dict[str, Any]]:
 
 
 def _as_recorded(earlier: Any, record: Any) -> Any:
-    """Return a record with equal values spelled as before: the log's hashes begin with it, and 4 == 4.0."""
+    """Return a record whose unchanged values are spelled as before: 4 and 4.0 are equal, but have different hashes."""
     if isinstance(earlier, dict) and isinstance(record, dict):
         return {name: _as_recorded(earlier.get(name), value) for name, value in record.items()}
     return earlier if earlier == record else record

@@ -84,7 +84,7 @@ class SearchFolder:
         if not self.has_curve:
             raise InputError(
                 problem=f"{self.path} has no {layout.CURVE}",
-                remedy="make curves in it first",
+                remedy="measure the curves first, with size_curve in Python or polariscope size-curve",
             )
         document = documents.read_document(self.path / layout.CURVE, "curve")
         return document.content, document.about["settings"]

@@ -42,8 +42,8 @@ class Study(StudyDesign):
     ) -> dict[str, int]:
         """Train and analyse the missing runs, and return the number of runs that are waiting, running, done and failed.
 
-        :param workers: (default: 1, or as many as a Ray cluster has room for) number of processes that train at the
-            same time, or of jobs.
+        :param workers: (default: 1; with Ray, as many as the cluster has room for) number of processes that train at
+            the same time, or of jobs.
         :param on: (default "local") kind of workers, a member of ``polariscope.workers``: "local", "ray" or "slurm".
         :param ray: deprecated; use ``on="ray", address=…``.
         :param progress: (default False) show the progress of the study.

@@ -257,7 +257,7 @@ class Table:
         if comparison is None:
             raise InputError(
                 problem=(
-                    f"no two runs with a number in {column!r} differ only in {setting!r}, {first!r} and {second!r}"
+                    f"no two runs with a value in {column!r} differ only in {setting!r} ({first!r} and {second!r})"
                 ),
                 remedy="compare values that were run with the same seeds",
             )

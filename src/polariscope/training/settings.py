@@ -39,7 +39,8 @@ class TrainSettings:
     """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""
 
     steps: Annotated[int, Ge(1)] = IMAGES.steps
-    """Number of gradient steps; the default for tables is 100 passes, 2,000 to 20,000. Published models use 300,000."""
+    """Number of gradient steps; for tables, by default 100 passes (2,000 to 20,000 steps). Published models use
+    300,000."""
     epochs: Annotated[float, Gt(0)] | None = option(None, affects="files")
     """Length in passes over the training split, instead of steps."""
     batch_size: Annotated[int, Ge(1)] = IMAGES.batch_size
@@ -62,8 +63,8 @@ class TrainSettings:
         0, since="0.3", absent=0
     )
     """Stop training after this number of validations without a lower held-out loss, and keep the model with the lowest
-    loss; 0 to train for all steps. Validations count when the warm-up and the schedules of the objective have ended.
-    With an adversary, the sum of reconstruction and rate is monitored."""
+    loss; 0 to train for all steps. Validations count only after the warm-up and the schedules of the objective have
+    ended. With an adversary, the sum of reconstruction and rate is monitored."""
     train_fraction: Annotated[float, Gt(0), Le(1), Advice("0.9 is usual")] = 0.9
     """Share of the data used for training; the rest is halved into validation and test. With 1, all data are used for
     training, and some training samples for validation. If a predefined split has no validation part, this share of its

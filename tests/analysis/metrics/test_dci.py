@@ -375,7 +375,7 @@ def test_each_part_can_be_the_value_and_a_single_factor_has_no_disentanglement()
         others = [name for name in ("disentanglement", "completeness", "informativeness") if name != part]
         assert found.notes[0] == f"The value is the {part}; {' and '.join(others)} are in the details."
     with pytest.raises(
-        InputError, match=r"with a single one.*choose the part completeness or informativeness"
+        InputError, match=r"with a single one.*set the option part of dci to \"completeness\""
     ):
         dci(codes, factors[:, :1], n_trees=20)
     alone = dci(codes, factors[:, :1], n_trees=20, part="informativeness")

@@ -121,7 +121,7 @@ def test_noise_scores_what_the_numbers_of_classes_give() -> None:
 
 
 def test_a_single_factor_is_refused() -> None:
-    with pytest.raises(InputError, match="requires at least 2 factors, got 1"):
+    with pytest.raises(InputError, match="at least 2 factors are required, got 1"):
         modularity(noise(12, 2), np.arange(12)[:, None] % 3)
 
 

@@ -75,7 +75,7 @@ def test_an_unsure_type_is_named_with_its_shares():
     codes["variance"][:, 1] = np.tile([0.05, 0.15], 1000)
     regime = diagnose(**codes)
     assert "The type of latent 1 is uncertain: it is active in" in " ".join(regime.notes)
-    assert "The type of latent 1 is uncertain; see the confidence." in str(regime)
+    assert "The type of latent 1 is uncertain: the confidence is below 90%." in str(regime)
 
 
 def test_a_type_that_hangs_on_alpha_is_named():
@@ -130,7 +130,7 @@ def test_a_skewed_sampled_latent_is_named_and_a_gaussian_one_is_not():
     codes = polarised()
     codes["mean"][:, 0] = np.random.default_rng(1).exponential(size=2000)
     codes["sampled"][:, 0] = codes["mean"][:, 0] + np.sqrt(codes["variance"][:, 0]) * codes["sampled"][:, 2]
-    assert "Skewness or excess kurtosis is beyond 1 in the sampled representation: latent 0." in said(codes)
+    assert "The skewness or excess kurtosis of samples of latent 0 is above 1 or below −1." in said(codes)
 
 
 def test_a_conditional_prior_and_a_rate_of_the_models_own_come_with_a_caution():

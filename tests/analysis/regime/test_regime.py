@@ -114,9 +114,9 @@ def test_what_passive_means_hold_is_said_from_data():
     mean[:, 2] = 0.01 * mean[:, 0]
     partly = diagnose(mean=mean, **codes)
     assert partly.latents[2].redundancy == pytest.approx(1)
-    assert "partly redundant: the other latents predict 1 of 2 mostly" in str(partly)
+    assert "partly redundant: 1 of 2 can be predicted linearly" in str(partly)
     mean[:, 3] = 0.01 * mean[:, 1]
-    assert "are redundant: the other latents predict most of them linearly" in str(
+    assert "are redundant: they can be predicted linearly from the other latents" in str(
         diagnose(mean=mean, **codes)
     )
     assert "Means of passive latents" not in str(diagnose(mean=mean[:, :2], variance=variance[:, :2]))
@@ -229,7 +229,7 @@ def test_stability_is_told_in_one_sentence_for_each_case():
     assert stability(found) == f"{sure}, and {near}."
     assert stability(changed(found, fragile, {})) == f"{sure}, but 1 of 2 types changes {near}."
     assert stability(changed(found, fragile, fragile)) == f"{sure}, but 2 of 2 types change {near}."
-    unsure = "The type of latent 0 is uncertain; see the confidence."
+    unsure = "The type of latent 0 is uncertain: the confidence is below 90%."
     assert stability(changed(found, shaky, {})) == f"{unsure} None of 2 types changes {near}."
     assert stability(changed(found, shaky, fragile)) == f"{unsure} 1 of 2 types changes {near}."
     assert stability(changed(found, shaky | fragile, fragile)) == f"{unsure} 2 of 2 types change {near}."
@@ -246,10 +246,10 @@ def test_what_passive_means_hold_is_told_from_the_widest_and_from_shares_of_a_ha
     found = changed(regime(), {}, {}, passive, {}, {"std_of_mean": 0.1, "redundancy": 0.9})
     first = "Means of passive latents vary little (std μ at most 0.250)"
     assert about_passive_means(found) == (
-        f"{first} and are redundant: the other latents predict most of them linearly (R² 0.50 to 0.90)."
+        f"{first} and are redundant: they can be predicted linearly from the other latents (R² 0.50 to 0.90)."
     )
     less = changed(found, {}, {}, {"redundancy": 0.49}, {}, {})
-    assert "partly redundant: the other latents predict 1 of 2 mostly" in about_passive_means(less)
+    assert "partly redundant: 1 of 2 can be predicted linearly" in about_passive_means(less)
     unknown = changed(found, {}, {}, {}, {}, {"redundancy": None})
     assert about_passive_means(unknown) == f"{first}."
     wide = dataclasses.replace(changed(found, {}, {}, {"std_of_mean": 0.5}, {}, {}), alpha=0.25)

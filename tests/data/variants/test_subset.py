@@ -60,7 +60,7 @@ def test_factors_give_the_index_where_the_observation_was_chosen():
     data = SubsetVariant(SPRITES, where=("shape=1", "orientation=0-9"))
     every = np.arange(len(data))[::97]
     np.testing.assert_array_equal(data.index_of(data.factors(every)), every)
-    with pytest.raises(InputError, match="1 of these 2 observations of sprites were not selected"):
+    with pytest.raises(InputError, match="1 of these 2 observations of sprites are not in the subset"):
         data.index_of([[1, 0, 0, 0, 0], [0, 0, 0, 0, 0]])
 
 

@@ -58,7 +58,7 @@ def test_the_record_holds_the_scores_and_the_page_their_numbers_and_meaning(
         assert f"{found.value:.3f}" in row
         assert ("higher" if found.higher_is_better else "lower") in row
         assert family.summary(found.metric).replace("'", "&#39;") in row
-    assert "Not scored: udr: it compares several models" in page
+    assert "Not scored (udr): it compares several models" in page
 
 
 def test_the_figures_show_every_latent_and_factor(record: ReportRecord, page: str) -> None:

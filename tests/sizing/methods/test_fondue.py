@@ -711,4 +711,4 @@ def test_what_is_beyond_the_answer_is_said_only_of_what_was_trained() -> None:
         size = Size(9, (8, 10), "fondue", statistic=TRACE, threshold=1.0, per_seed=(9,), trials=trials)
         assert f"with 10, about {count} would be unused" in size.in_words
     assert "with 10, more would be unused than the threshold allows" in words(9, 10, threshold=2.0)
-    assert "10 were not tried" in words(9, 16)
+    assert "a model with 10 was not trained" in words(9, 16)

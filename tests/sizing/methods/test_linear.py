@@ -75,7 +75,7 @@ def test_a_variance_that_is_fixed_for_the_models_is_fixed_for_it_too() -> None:
 def test_data_without_noise_are_said_to_be_at_the_floor_and_at_their_end() -> None:
     rows = np.random.default_rng(0).normal(size=(50, 1))
     found = ps.size(rows, "linear")
-    assert found.in_words.startswith("A model uses 1 latent; more were not tried.")
+    assert found.in_words.startswith("A model uses 1 latent; larger models were not trained.")
     assert "γ is near its floor, 0.0001" in str(found)
     assert any("the maximum for 50 observations of 1 feature" in note for note in found.notes)
 
@@ -84,5 +84,5 @@ def test_the_cap_is_heeded_and_said() -> None:
     found = ps.size(load_wine().data, "linear", standardise=True, cap=3)
     assert found.value == 3
     assert "The closed form gives 4, and cap is 3." in found.notes
-    assert "more were not tried" in found.in_words
+    assert "larger models were not trained" in found.in_words
     assert max(trial.n_latents for trial in found.trials) == 3

@@ -261,6 +261,13 @@ class Scores(AbstractRecord):
             *((tuple(metrics), note) for note, metrics in metrics_by_note.items()),
         ]
 
+    def grouped_reasons(self) -> list[tuple[tuple[str, ...], str]]:
+        """Return every reason for a missing score once, with the names of the metrics that share it."""
+        metrics_by_reason: dict[str, list[str]] = {}
+        for word, reason in self.not_applicable.items():
+            metrics_by_reason.setdefault(reason, []).append(word)
+        return [(tuple(metrics), reason) for reason, metrics in metrics_by_reason.items()]
+
     def differences(self, other: Scores) -> list[str]:
         """Describe the settings in which other scores differ from these; empty if both can be joined."""
         settings = (

@@ -91,10 +91,10 @@ def dci(
     if part == "disentanglement" and table.n_factors < 2:
         raise InputError(
             problem=(
-                "disentanglement requires at least 2 factors: with a single one it would be 1 for any codes that "
-                "predict it"
+                "disentanglement requires at least 2 factors; with a single one, any codes that predict it would "
+                "score 1"
             ),
-            remedy="choose the part completeness or informativeness",
+            remedy='set the option part of dci to "completeness" or "informativeness"',
         )
     train, test = table.split()
     codes = table.standardised

@@ -61,7 +61,7 @@ def modularity(
     1.0
     """
     if table.n_factors < 2:
-        raise InputError(problem="modularity requires at least 2 factors", got="1")
+        raise InputError(problem="at least 2 factors are required", got="1")
     informations, permuted = table.mi_table(n_bins), table.mi_permuted(n_bins)
     per_latent = _per_latent(informations)
     if variant == "informative":

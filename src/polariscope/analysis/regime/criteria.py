@@ -97,7 +97,7 @@ def mean_variance(posterior: RelativePosterior, *, threshold: float = 0.8) -> In
 
 
 def kl_tail(posterior: RelativePosterior, *, tolerance: float = 0.1) -> InUse:
-    """Not in the tail of the order by KL in which E[μ²] ≤ 0.1, |E[σ] − 1| ≤ 0.1. mushom2020 §5.3.
+    """E[μ²] > 0.1 or |E[σ] − 1| > 0.1, or a larger KL than such a latent. mushom2020 §5.3.
 
     The source judges "μ ≈ 0, σ ≈ 1" by eye; the tolerance is ours. The tail has no gaps: a latent that looks like the
     prior counts as in use if its KL is larger than that of a latent that does not look like the prior.
@@ -133,7 +133,7 @@ def active_units(posterior: RelativePosterior, *, threshold: float = 0.01) -> In
 
 
 def mixture_label(posterior: RelativePosterior, *, alpha: float = TypeRule.alpha) -> InUse:
-    """σ² ≤ 0.9 for more than a tenth of the samples: the label from single samples is not passive."""
+    """σ² ≤ 0.9 for more than a tenth of the samples."""
     return np.array([label != "passive" for label in mixture(posterior.variance, alpha).labels])
 
 

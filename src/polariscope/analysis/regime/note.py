@@ -161,7 +161,7 @@ def _not_gaussian(which: list[int], mixed: Sequence[int], shaped: Sequence[int])
         reasons.append(f"mixed latents that switch are not Gaussian: {name_latents(switching)}")
     if others := [index for index in which if index in shaped]:
         reasons.append(
-            f"skewness or excess kurtosis is beyond 1 in the sampled representation: {name_latents(others)}"
+            f"the skewness or excess kurtosis of samples of {name_latents(others)} is above 1 or below −1"
         )
     text = "; ".join(reasons)
     return f"The Gaussian total correlation is an approximation. {capitalised(text)}."

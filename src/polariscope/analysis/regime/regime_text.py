@@ -65,12 +65,13 @@ def structures(regime: Regime) -> TextTable:
 
     # The other four columns are not defined without draws.
     noise_free = ["sampled, noise-free", number(regime.noise_free_total_correlation), *"––––"]
-    numbers = ("total correlation", "averaged MI", "chance level", "effective rank", "expected")
+    numbers = ("total correlation", "averaged MI", "chance level", "effective rank", "if polarised")
     return TextTable(
         *("representation", *numbers),
         rows=[row("mean", regime.mean), row("sampled", regime.sampled), noise_free],
         numbers=numbers,
-        title="Dependence between latents (nats). Averaged MI is shown minus its chance level (shuffled latents)",
+        title="Dependence between latents (nats). Averaged MI is shown minus its chance level (shuffled latents). The "
+        "last column is the effective rank of a fully polarised model. Noise-free: averaged over the sampling noise",
     )
 
 
@@ -111,7 +112,10 @@ def partners(regime: Regime) -> TextTable:
         for index in regime.order
     ]
     header = ["latent", "type", "mean: with", "r", "|r| > 0.2", "R²", "sampled: with", "r", "|r| > 0.2"]
-    title = "Strongest correlation of each latent with another (R²: linear prediction from those not passive)"
+    title = (
+        "Strongest correlation of each latent with another (R²: linear prediction from the latents that are not "
+        "passive)"
+    )
     return TextTable(*header, rows=rows, numbers=header[2:], title=title)
 
 
@@ -164,8 +168,8 @@ def remarks(regime: Regime) -> list[str]:
     return [
         delta,
         f"Σ E[σ²] {number(regime.trace)}.",
-        f"Passive: {regime.passive_in_words}. The columns known and unknown are the shares of the samples with σ² "
-        f"below {regime.alpha:g} and above {1 - regime.alpha:g} of the prior's variance.",
+        f"A latent is passive if {regime.passive_in_words}. The columns known and unknown are the shares of the "
+        f"samples with σ² below {regime.alpha:g} and above {1 - regime.alpha:g} of the prior's variance.",
         *([about_passive_means(regime)] if regime.counts["passive"] else []),
         *([f"Likelihood {regime.fit.in_words}."] if regime.fit.in_words else []),
     ]

@@ -27,7 +27,7 @@ def stability(regime: Regime) -> str:
     count, of = len(regime.fragile), f"{regime.n_latents} types"
     if unsure:
         types, are = ("The types", "are") if len(unsure) > 1 else ("The type", "is")
-        first = f"{types} of {name_latents(unsure)} {are} uncertain; see the confidence."
+        first = f"{types} of {name_latents(unsure)} {are} uncertain: the confidence is below {CONFIDENT:.0%}."
         last = f"{count or 'None'} of {of} change{'s' if count < 2 else ''} {near}."
         return f"{first} {last}" if regime.n_latents > 1 else first
     same = f"is the same in at least {CONFIDENT:.0%} of {regime.n_bootstrap} bootstrap resamples"
@@ -60,9 +60,11 @@ def about_passive_means(regime: Regime) -> str:
     redundant = sum(share >= REDUNDANT for share in shares)
     span = f"R² {min(shares):.2f}" + ("" if len(shares) == 1 else f" to {max(shares):.2f}")
     if redundant == len(shares):
-        word = "redundant: the other latents predict most of them linearly"
+        word = "redundant: they can be predicted linearly from the other latents"
     elif redundant:
-        word = f"partly redundant: the other latents predict {redundant} of {len(shares)} mostly, linearly"
+        word = (
+            f"partly redundant: {redundant} of {len(shares)} can be predicted linearly from the other latents"
+        )
     else:
-        word = "not linear functions of the other latents, which predict less than half of them"
+        word = "not linear functions of the other latents, which explain less than half of their variance"
     return f"{first} and are {word} ({span})."

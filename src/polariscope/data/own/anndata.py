@@ -45,7 +45,7 @@ class AnndataDataset(AbstractRowsDataset):
     cache_megabytes: Annotated[int, Ge(0)] = 1024
     """Maximum size in megabytes of dense values that are kept in memory."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
-    """Maximum size in gigabytes of a sparse matrix; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes of a sparse matrix; None for 200 times the size of the file, but at least 4."""
     missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
     """Treatment of missing values of a table: refuse them, drop rows with a missing value, or fill in the median of the
     column over all rows."""

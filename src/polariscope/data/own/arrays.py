@@ -42,9 +42,9 @@ class ArraysDataset(AbstractRowsDataset):
     unit_interval: bool = False
     """If True, flat values lie in [0, 1] and a Bernoulli likelihood is allowed. It is always allowed for images."""
     white: int | None = None
-    """Byte that is white in images of bytes, 1 or 255; None for 1 if the whole array contains only 0 and 1."""
+    """Byte that is white in images of bytes: 1, 255, or None to choose 1 if all bytes are 0 or 1, otherwise 255."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
-    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes after unpacking; None for 200 times the size of the file, but at least 4."""
     missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
     """Treatment of missing values of a table: refuse them, drop rows with a missing value, or fill in the median of the
     column over all rows."""

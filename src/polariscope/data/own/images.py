@@ -72,7 +72,7 @@ class FolderDataset(AbstractDataset):
     frame: Literal["first"] | None = None
     """"first" uses the first frame of animated files; None refuses them."""
     white: Literal[1, 255] | None = None
-    """Byte that is white; None for 1 if the bytes of all files are 0 or 1, otherwise 255."""
+    """Byte that is white: 1, 255, or None to choose 1 if the bytes of all files are 0 or 1, otherwise 255."""
     cache_megabytes: Annotated[int, Ge(0), Advice("0 keeps nothing")] = 1024
     """Maximum size in megabytes of decoded images that are kept in memory."""
 

@@ -56,8 +56,8 @@ class TableDataset(AbstractRowsDataset):
     unit_interval: bool = False
     """If True, values lie in [0, 1] and a Bernoulli likelihood is allowed."""
     max_unpacked: Annotated[float, Gt(0)] | None = None
-    """Maximum size in gigabytes of a gzipped or Parquet file after unpacking; None for 4, or 200 times the file if that
-    is more."""
+    """Maximum size in gigabytes of a gzipped or Parquet file after unpacking; None for 200 times the size of the
+    file, but at least 4."""
     missing: Missing = option("refuse", since="0.3", absent="refuse")  # noqa: RUF009
     """Treatment of missing values of a table: refuse them, drop rows with a missing value, or fill in the median of the
     column over all rows."""

@@ -42,7 +42,7 @@ class Cars3DDataset(AbstractPublishedGrid):
     image_size: Annotated[int, Ge(8)] = 64
     """Height and width in pixels."""
     max_unpacked: Gigabytes = None
-    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes after unpacking; None for 200 times the size of the file, but at least 4."""
 
     factor_names = ("elevation", "azimuth", "identity")
     factor_kinds = ("ordinal", "cyclic", "categorical")

@@ -49,7 +49,7 @@ class CelebADataset(AbstractPicturesDataset):
     mode: Literal["pad", "centre-crop"] = "pad"
     """Way to make the images square: add black bars, or crop the centre."""
     max_unpacked: Gigabytes = None
-    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes after unpacking; None for 200 times the size of the file, but at least 4."""
 
     originals = (OriginalFile(f"{_PICTURES}.zip"), OriginalFile(_ATTRIBUTES))
     homepage = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"

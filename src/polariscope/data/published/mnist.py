@@ -23,7 +23,7 @@ class MNISTDataset(AbstractIdxDataset):
     path: str | None = None
     """Folder of the four files; None for the cache folder."""
     max_unpacked: Gigabytes = None
-    """Maximum size in gigabytes of a file after unpacking; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes of a file after unpacking; None for 200 times the size of the file, but at least 4."""
 
     factor_names = ("digit",)
     factor_sizes = (10,)

@@ -53,7 +53,7 @@ class MPI3DDataset(AbstractPublishedGrid):
     edition: Edition = "toy"
     """File of the folder: simple renderings, realistic ones, photographs, or photographs of everyday objects."""
     max_unpacked: Gigabytes = None
-    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes after unpacking; None for 200 times the size of the file, but at least 4."""
 
     factor_names = (
         *("object colour", "object shape", "object size", "camera height", "background colour"),

@@ -46,7 +46,7 @@ class Shapes3DOriginalDataset(AbstractPublishedGrid):
     path: str | None = None
     """The file, or the folder that contains it; None for the cache folder."""
     max_unpacked: Gigabytes = None
-    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes after unpacking; None for 200 times the size of the file, but at least 4."""
 
     factor_names = ("floor hue", "wall hue", "object hue", "scale", "shape", "orientation")
     factor_kinds = ("cyclic", "cyclic", "cyclic", "ordinal", "categorical", "ordinal")

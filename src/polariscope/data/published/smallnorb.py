@@ -57,7 +57,7 @@ class SmallNORBDataset(AbstractPublishedDataset):
     instance_factor: bool = False
     """If True, the toy of a category is the second factor, and every combination of the factors exists once."""
     max_unpacked: Gigabytes = None
-    """Maximum size in gigabytes of a file after unpacking; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes of a file after unpacking; None for 200 times the size of the file, but at least 4."""
 
     originals = tuple(
         OriginalFile(f"smallnorb-{part}-{kind}.mat.gz", f"{_HOME}smallnorb-{part}-{kind}.mat.gz")

@@ -42,7 +42,7 @@ class SymSolDataset(AbstractPicturesDataset):
     image_size: Annotated[int, Ge(8)] = 64
     """Height and width in pixels; files of another size are resized with antialiasing."""
     max_unpacked: Gigabytes = None
-    """Maximum size in gigabytes after unpacking; None for 4, or 200 times the file if that is more."""
+    """Maximum size in gigabytes after unpacking; None for 200 times the size of the file, but at least 4."""
 
     factor_names = ("shape",)
     factor_sizes = (5,)

@@ -49,7 +49,7 @@ class SolidsDataset(AbstractDataset):
     5 · ``n_rotations`` images, 100,000 by default. Images are rendered on request and not cached. The quaternions take
     32 bytes each, 3 MB in all, and computing them takes 30 MB.
 
-    Distinct images: all 100,000 differ at 64 pixels, since each shows another solid or another class of rotations.
+    Distinct images: all 100,000 differ at 64 pixels, because no two show the same solid in equivalent rotations.
 
     The solid is seen in perspective against black, lit from the upper left. Faces are flat and traced by their edges,
     exactly along rows. Cone and cylinder have 96 flat faces around their axis, or more in images above 96 pixels.

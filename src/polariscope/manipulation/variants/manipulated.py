@@ -1,4 +1,4 @@
-"""Data on which variational autoencoders entangle."""
+"""Data on which variational autoencoders entangle the factors."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def size_view(size: Size, key: str) -> dict[str, Any]:
     curved = {candidate_value(size, trial) for trial in size.trials if trial.curve}
     return {
         "size": size,
-        "summary": summary_of(size),
+        "summary": method_of(size),
         "path": draw_path(size, f"{key}-path") if has_path(size) else None,
         "trainings": draw_trainings(size, f"{key}-trainings") if curved else None,
         "n_hidden": len(curved) - len(panels_of(size)),
@@ -86,6 +86,12 @@ def summary_of(size: Size) -> str:
     from polariscope.sizing.methods import family
 
     return family.summary(size.method)  # older files do not have it
+
+
+def method_of(size: Size) -> str:
+    """Return a sentence about the method: its summary, which begins with a verb, after its name."""
+    summary = summary_of(size)
+    return summary if size.target == "beta" else f"Method {size.method}: {summary[:1].lower()}{summary[1:]}"
 
 
 def candidate_value(size: Size, trial: Trial) -> float:

@@ -60,9 +60,10 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
        not. If there are several such n, the answer is the smallest: with a learned variance of the decoder the
        statistic can fall again when n nears the number of features.
     3. *Bound.* The interval includes one latent more and fewer, because models trained from scratch can differ by one,
-       and the latents that partially active ones add up to. Unless both sides are decided, it also includes everything
-       that the trends of the wide model and of undecided models lead to. If the wide model overfits, it begins at the
-       number that was predicted at the lowest held-out loss (:func:`~polariscope.analysis.convergence.best_step`).
+       and the number of latents that the partially active ones add up to. Unless both sides are decided, it also
+       includes everything that the trends of the wide model and of undecided models lead to. If the wide model
+       overfits, it begins at the number that was predicted at the lowest held-out loss
+       (:func:`~polariscope.analysis.convergence.best_step`).
 
     If a model learns nothing from the data, the answer is 0, with a note. If the limit of ``minutes`` is reached, the
     answer is the best so far, and the interval is wider.

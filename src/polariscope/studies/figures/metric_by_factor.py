@@ -46,7 +46,8 @@ class MetricByFactor(AbstractFigure):
         by_factor = [name for name in table.measured if MARK in name]
         if not by_factor:
             raise InputError(
-                problem="the table contains no metric by factor", remedy=remedy_for(self.metric or "mig")
+                problem="the table contains no metric with a value for each factor",
+                remedy=remedy_for(self.metric or "mig"),
             )
         metric = self.metric or next((name.partition(MARK)[0] for name in by_factor), "")
         columns = [name for name in by_factor if name.startswith(f"{metric}{MARK}")]

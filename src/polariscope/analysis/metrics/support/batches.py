@@ -26,7 +26,7 @@ def check_several(table: Table) -> None:
     """Raise an error if there is a single factor, because any codes would score 1."""
     if table.n_factors < 2:
         raise InputError(
-            problem="it predicts which factor was fixed, and there is only one: any codes would score 1"
+            problem="the metric predicts which factor was fixed, so with a single factor any codes would score 1"
         )
 
 

@@ -127,7 +127,7 @@ class Items:
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 problem=f"the number of items of the {type(source).__name__} cannot be read ({error})",
-                remedy="its __len__ must return an integer from 0",
+                remedy="its __len__ must return an integer of at least 0",
             ) from None
         if not n_items:
             raise InputError(problem=f"the {type(source).__name__} is empty", remedy="pass one with items")

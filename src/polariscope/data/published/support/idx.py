@@ -133,7 +133,8 @@ def read_idx(path: Path, n_axes: int, max_unpacked: float | None = None) -> UInt
 
     :param path: the file.
     :param n_axes: required number of axes.
-    :param max_unpacked: (default None: 4 GB, or 200 times the file if that is more) maximum gigabytes after unpacking.
+    :param max_unpacked: (default None: 200 times the size of the file, but at least 4 GB) maximum size in gigabytes
+        after unpacking.
     """
     with archives.open_stream(path, max_unpacked) as stream:
         shape = read_idx_header(stream.read(4 + 4 * n_axes), path, n_axes)

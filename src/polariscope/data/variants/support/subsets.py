@@ -54,9 +54,10 @@ class AbstractSelection(AbstractVariant):
         if missing.any():
             raise InputError(
                 problem=(
-                    f"{int(missing.sum())} of these {len(wanted)} observations of {self.base.name} were not selected"
+                    f"{int(missing.sum())} of these {len(wanted)} observations of {self.base.name} are not in the "
+                    "subset"
                 ),
-                remedy="use factors of selected observations",
+                remedy="use factors of observations in the subset",
             )
         return indices
 

@@ -19,11 +19,11 @@ def bound(
 
     Narrow models bound the interval: it begins at the largest number that is decided to fit, and ends before the
     smallest that is decided not to. If they were initialised from the wide model, the interval also includes one latent
-    more and fewer, because models trained from scratch can differ, and the latents that partially active ones add up
-    to. The forecast of the wide model, which was trained from scratch, is included as well. If the wide model has
-    converged and the models on both sides are decided, only the latents that can still become active are added; the
-    rest has been measured. If the wide model overfits, the interval begins at its prediction at the lowest held-out
-    loss.
+    more and fewer, because models trained from scratch can differ, and the number of latents that the partially active
+    ones add up to. The forecast of the wide model, which was trained from scratch, is included as well. If the wide
+    model has converged and the models on both sides are decided, only the latents that can still become active are
+    added; the rest has been measured. If the wide model overfits, the interval begins at its prediction at the lowest
+    held-out loss.
     """
     low, high, is_sure = _bounded([trial for trial in trials if trial.role != "wide"], answer, wide, goal)
     is_sure = is_sure and wide.has_settled
