@@ -76,7 +76,7 @@ def array_codes(draw: st.DrawFn, rows: int | None = None) -> str:
                 "torch.empty({shape}, device='meta')",
                 "Raises()",
                 "NegativeLength()",
-                "np.broadcast_to(np.float64(1), (10**7, 3))",
+                "np.broadcast_to(np.float64(1), (10**5, 3))",
                 "'text'",
                 "None",
                 "{{}}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -117,3 +118,34 @@ def test_a_table_names_a_damaged_model(run: Path, caplog: pytest.LogCaptureFixtu
         assert opened.folder.finished_steps is None
         assert not opened.is_finished
     assert caplog.text.count("The run counts as unfinished.") == 1
+
+
+def test_times_of_another_run_are_not_used(
+    run: Path, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    ps.train(ROWS, out=tmp_path / "other", seed=1, **SMALL)
+    for folder in (run, tmp_path / "other"):
+        RunFolder(folder).keep_seconds({"train": 3.0})
+    shutil.copy(tmp_path / "other" / "timing.json", run / "timing.json")
+    with caplog.at_level(logging.WARNING, "polariscope"):
+        assert RunFolder(run).seconds() == {}
+    assert "times of another run" in caplog.text
+
+
+def test_a_search_with_a_damaged_recipe_continues(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    size = {"net": "linear", "steps": 400, "cap": 4, "learning_rate": 0.05}
+    first = ps.size(ROWS, out=tmp_path, **size)
+    change_a_digit(tmp_path / "seed-0" / "recipe.json")
+    with caplog.at_level(logging.WARNING, "polariscope"):
+        assert ps.size(ROWS, out=tmp_path, **size).value == first.value
+    assert "recipe.json" in caplog.text
+
+
+def test_an_incomplete_last_line_of_the_log_is_mentioned(run: Path) -> None:
+    (run / "model.safetensors").unlink()
+    with (run / "log.jsonl").open("ab") as file:
+        file.write(b'{"step"')
+    findings = {
+        finding.path.name: finding.state for finding in inspect_folder(run) if finding.state != "whole"
+    }
+    assert findings == {"log.jsonl": "leftover"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from polariscope.core.arrays import refuse_masked
+from polariscope.core.arrays import as_array
 from polariscope.core.errors import InputError
 from polariscope.numerics.distances import some_features
 
@@ -32,8 +32,7 @@ def check(
 
 def check_table(x: Shaped[np.ndarray, "..."], name: str) -> Shaped[np.ndarray, "sample p"]:
     """Return the array if it is a table of numbers; raise an error otherwise."""
-    refuse_masked(x, name)
-    x = np.asarray(x)
+    x = as_array(x, name)
     if x.ndim != 2 or 0 in x.shape or x.dtype.kind not in "fiub":
         raise InputError(
             name,

@@ -17,9 +17,21 @@ def real_numbers(value: object, name: str) -> Shaped[np.ndarray, "*_"]:
     >>> real_numbers([[1, 2], [3, 4]], "codes").shape
     (2, 2)
     """
+    array = as_array(value, name)
+    if array.dtype.kind not in "iubf":
+        raise InputError(name, "be an array of real numbers", got=f"an array of {array.dtype}")
+    return array
+
+
+def as_array(value: object, name: str) -> Shaped[np.ndarray, "*_"]:
+    """Convert ``value`` to an array of any type; masked arrays and objects that cannot be converted raise an error.
+
+    :param value: the user's object.
+    :param name: its name in messages.
+    """
     refuse_masked(value, name)
     try:
-        array = np.asarray(value)
+        return np.asarray(value)
     except Exception as error:  # __array__ of another library can raise anything
         raise InputError(
             name,
@@ -27,9 +39,6 @@ def real_numbers(value: object, name: str) -> Shaped[np.ndarray, "*_"]:
             got=f"{type(value).__name__} ({error})",
             remedy="for a tensor pass tensor.detach().cpu().numpy()",
         ) from None
-    if array.dtype.kind not in "iubf":
-        raise InputError(name, "be an array of real numbers", got=f"an array of {array.dtype}")
-    return array
 
 
 def refuse_masked(value: object, name: str) -> None:

@@ -518,7 +518,7 @@ class VAE(TransformerMixin, BaseEstimator):
                 raise
             except ValueError as error:
                 if not (names := _text_columns(X)):
-                    raise
+                    raise InputError(problem=str(error).rstrip(".")) from error
                 raise InputError(
                     problem=f"X has columns of text: {', '.join(names)}",
                     remedy="drop them, or encode them as numbers",

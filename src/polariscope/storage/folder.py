@@ -470,7 +470,10 @@ class RunFolder:
         Times are not part of any hash, so an unreadable file counts as empty, with a warning.
         """
         try:
-            content = read_document(self.path / TIMING, "timing").content
+            document = read_document(self.path / TIMING, "timing")
+            content, owner = document.content, document.about.get("run")
+            if owner is not None and self.is_begun and owner != identity_hash(self.settings):
+                raise DamagedError(f"{self.path / TIMING} contains the times of another run.")
             if isinstance(content, dict) and all(type(each) in (int, float) for each in content.values()):
                 return content
             raise DamagedError(f"{self.path / TIMING} is damaged: it does not contain times.")
@@ -486,7 +489,8 @@ class RunFolder:
         :param seconds: seconds by part: "train", "diagnose" …
         """
         content = {part: round(number, 3) for part, number in seconds.items()}
-        write_document(self.path / TIMING, "timing", content, guard=self.guard)
+        about = {"run": identity_hash(self.settings)} if self.is_begun else {}
+        write_document(self.path / TIMING, "timing", content, about, guard=self.guard)
 
 
 def repair(folder: RunFolder, *, checkpoints: bool = False) -> None:

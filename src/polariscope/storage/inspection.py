@@ -85,6 +85,13 @@ def _run(run: RunFolder) -> Iterator[Finding]:
     log = run.path / layout.LOG
     if log.exists() or run.model_file.exists() or run.checkpoints.steps:
         yield _verify(log, lambda _: run.read_log(), REPEAT)
+        if log.is_file() and (content := log.read_bytes()) and not content.endswith(b"\n"):
+            yield Finding(
+                log,
+                "leftover",
+                "its last line is incomplete, because the process that wrote it was killed",
+                "the next train command removes it",
+            )
     if run.model_file.exists():
         is_manipulation = False
         with contextlib.suppress(PolariscopeError):
@@ -156,7 +163,7 @@ def _search(search: SearchFolder) -> Iterator[Finding]:
         yield _verify(
             seed.path / layout.RECIPE,
             functools.partial(documents.read_document, kind="recipe"),
-            "cannot be recomputed: run the search in another folder",
+            "run the same size command again: it is written from the present settings",
         )
         for memo in sorted(seed.path.glob("*.json")):
             if memo.name != layout.RECIPE:

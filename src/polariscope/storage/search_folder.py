@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from polariscope.core.records import to_plain
 from polariscope.core.types import Recordable
 from polariscope.storage import documents
 from polariscope.storage.folder import RunFolder, repair
+
+logger = logging.getLogger("polariscope")
 
 
 class SearchFolder:
@@ -134,7 +137,13 @@ class SeedFolder:
         if not file.exists():
             documents.write_document(file, "recipe", recipe)
             return
-        stored = documents.read_document(file, "recipe").content
+        try:
+            stored = documents.read_document(file, "recipe").content
+        except documents.DamagedError as error:
+            # Models of other settings are still refused, one by one, when they are resumed.
+            logger.warning("%s It is written again from the present settings.", error)
+            documents.write_document(file, "recipe", recipe)
+            return
         if stored != recipe and (is_same is None or not is_same(stored)):
             raise InputError(
                 problem=f"{self.path} contains models of other data or other settings",

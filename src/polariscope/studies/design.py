@@ -23,6 +23,7 @@ A TOML file has the fields of :class:`StudyDesign` as keys::
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import itertools
 import math
 import re
@@ -397,6 +398,8 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, datetime.date | datetime.time):
+        raise InputError(problem=f"a study has no dates or times, got {value}", remedy="write text in quotes")
     return value.item() if getattr(value, "shape", None) == () else value
 
 
