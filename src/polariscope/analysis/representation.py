@@ -15,7 +15,7 @@ from jaxtyping import Float, Shaped
 
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.likelihood_fit import LikelihoodFit
-from polariscope.core.arrays import refuse_masked
+from polariscope.core.arrays import as_array
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
@@ -86,7 +86,8 @@ class Representation(AbstractRecord):
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
-            refuse_masked(getattr(self, name), name)
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, as_array(value, name))
         shape = np.shape(self.mean)
         if len(shape) != 2 or 0 in shape:
             raise InputError("mean", "have shape (sample, latent) with at least one of each", got=shape)

@@ -27,7 +27,7 @@ def user_path(path: object, argument: str = "path") -> Path:
     True
     >>> user_path("")
     Traceback (most recent call last):
-    polariscope.core.errors.InputError: path must be the path of a file or folder, got ''.
+    polariscope.core.errors.InputError: path must be the path of a file or folder, in UTF-8, got ''.
 
     :param path: a text or a path.
     :param argument: (default "path") name of the argument, for the message.
@@ -36,8 +36,8 @@ def user_path(path: object, argument: str = "path") -> Path:
         kind = type(path).__name__
         raise InputError(argument, "be the path of a file or folder", got=f"an object of type {kind}")
     text = os.fspath(path)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise InputError(argument, "be the path of a file or folder", got=f"{text!r}")
+    if not isinstance(text, str) or not text or "\0" in text or not _is_utf8(text):
+        raise InputError(argument, "be the path of a file or folder, in UTF-8", got=f"{text!r}")
     try:
         return Path(text).expanduser()
     except RuntimeError:  # there is no such user
@@ -73,11 +73,18 @@ def text_name(path: Path) -> str:
     :param path: the path.
     """
     name = path.as_posix()
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise InputError(problem=f"the name of {name!r} is not UTF-8", remedy="rename the file") from None
+    if not _is_utf8(name):
+        raise InputError(problem=f"the name of {name!r} is not UTF-8", remedy="rename the file")
     return name
+
+
+def _is_utf8(text: str) -> bool:
+    """Return False for a name whose bytes are not UTF-8: Python marks them by halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_regular(path: Path, argument: str | None = None) -> Path:

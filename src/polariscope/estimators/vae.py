@@ -497,6 +497,14 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
         """Apply scikit-learn's checks to X; store the features if ``reset`` is True, otherwise compare them."""
+        try:
+            return self._validated(X, reset)
+        except InputError:
+            raise
+        except ValueError as error:  # scikit-learn's message, as one of ours
+            raise InputError(problem=str(error).rstrip(".")) from error
+
+    def _validated(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
         refuse_masked(X, "X")
         min_samples = MIN_SAMPLES if reset else 1
         if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
@@ -518,7 +526,7 @@ class VAE(TransformerMixin, BaseEstimator):
                 raise
             except ValueError as error:
                 if not (names := _text_columns(X)):
-                    raise InputError(problem=str(error).rstrip(".")) from error
+                    raise
                 raise InputError(
                     problem=f"X has columns of text: {', '.join(names)}",
                     remedy="drop them, or encode them as numbers",

@@ -101,6 +101,19 @@ SCHEMA: Mapping[str, type] = {
     "hash": str,
 }
 """Entries of the settings that every kind of training has, and their types."""
+ENTRIES: Mapping[str, Mapping[str, type]] = {
+    "data": {"name": str, "fingerprint": str},
+    "model": {
+        "n_latents": int,
+        "shape": list,
+        "net": dict,
+        "posterior": dict,
+        "prior": dict,
+        "likelihood": dict,
+    },
+    "training": {"steps": int, "seed": int, "batch_size": int, "log_every": int, "checkpoint_every": int},
+}
+"""Types of entries inside these, if they exist."""
 NAMED_BY = ("format", "data", "objective", "model", "training")
 IDENTITY = ("data", "objective", "model", "training_identity")
 
@@ -156,10 +169,23 @@ def read_settings(run: str | Path) -> dict[str, Any]:
     stored = record.pop(HASH, None)
     if stored != files.digest(record) or record.get("hash") != settings_hash(record):
         raise DamagedError(f"{file} {CHANGED}")
+    _check_schema(file, record)
+    return record
+
+
+def _check_schema(file: Path, record: Mapping[str, Any]) -> None:
+    """Check the entries that other modules read: a file with a new hash can still lack some of them."""
     for name, kind in SCHEMA.items():
         if not isinstance(record.get(name), kind):
             raise DamagedError(f"{file} is damaged: it has no {name}.")
-    return record
+    for part, entries in ENTRIES.items():
+        for name, kind in entries.items():
+            value = record[part].get(name)
+            if name in record[part] and (not isinstance(value, kind) or isinstance(value, bool)):
+                raise DamagedError(f"{file} is damaged: {part}.{name} is {type(value).__name__}.")
+    for name in ("net", "posterior", "prior", "likelihood"):
+        if not isinstance(record["model"].get(name, {"name": ""}).get("name"), str):
+            raise DamagedError(f"{file} is damaged: model.{name} has no name.")
 
 
 CHANGED = "does not match its hash: it was changed by hand or is damaged; repeat the run in another folder."

@@ -12,7 +12,7 @@ from jaxtyping import Int, Num, Shaped
 
 from polariscope.core.arrays import LARGEST_WHOLE
 from polariscope.core.errors import InputError, Text, unknown
-from polariscope.core.text import listed, plural
+from polariscope.core.text import listed, plural, shortened
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>", "?"})
 """Texts that mark a missing value in tables, in lower case."""
@@ -43,7 +43,7 @@ class Trouble:
         if self.missing:
             problems.append(f"lacks {plural(self.missing, 'value')}, first in row {self.missing_row}")
         if self.text is not None:
-            problems.append(f"contains {self.text!r} in row {self.text_row}, {self.reason}")
+            problems.append(f"contains {shortened(self.text, 60)!r} in row {self.text_row}, {self.reason}")
         return f"column {name!r} {' and '.join(problems)}"
 
 
@@ -154,7 +154,8 @@ def as_features(
         elif PADDED.fullmatch(text):
             troubles.text(name, text, row, "which is text because of its leading zero")
         # Python's integers are exact, floats are not.
-        elif WHOLE.fullmatch(text) and abs(int(text)) > LARGEST_WHOLE:
+        # Python refuses to convert thousands of digits, and 20 of them exceed the limit in any case.
+        elif WHOLE.fullmatch(text) and (len(text) > 20 or abs(int(text)) > LARGEST_WHOLE):
             troubles.text(name, text, row, TOO_LARGE)
     # NumPy reads a column of integers at once; any other text makes it fail.
     try:
