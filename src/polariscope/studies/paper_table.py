@@ -172,6 +172,7 @@ def summary_table(
             f"Bold is the best mean of each dataset ({names}); datasets are not ranked against each other.",
         )
     rows, sides = list(dict.fromkeys(key[0] for key in cells)), list(dict.fromkeys(key[1] for key in cells))
+    # Settings without a value in any row get no column.
     used = [index for index, _ in enumerate(down) if any(row[index] for row in rows)]
     head = tuple(down[index] for index in used)
     rows_shown = [tuple(row[index] for index in used) for row in rows]
@@ -243,6 +244,7 @@ def _marked(
     scores: dict[tuple[str, ...], list[float]] = {}
     present = [(cell, data) for cell, data in zip(cells, datasets, strict=True) if cell is not None]
     for cell, data in present:
+        # A cell that does not compete must not be the maximum.
         scores.setdefault(data, []).append(_goodness(column, cell) if cell.competes else -math.inf)
     return [
         cell
