@@ -104,6 +104,7 @@ def explain_member(members: Catalogue, name: str, flags: bool) -> None:
 
     text = members[name].doc
     say(f"{members.noun} {name}\n")
+    # Options are listed in a table below, so their lines in the docstring are left out.
     say(re.sub(r"(?:^:param .*\n?(?:[ \t]+.*\n?)*)+\n?", "", text, flags=re.MULTILINE).strip())
     cited = [references()[key] for key in keys_in(text)]
     if cited:
