@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -180,7 +181,7 @@ def summary_table(
         grid = [[cells.get((row, side, name)) for side in sides] for row in rows for name in shown_columns]
         marked = [
             _marked(line, [datasets.get((row, side), ()) for side in sides], name)
-            for line, (row, name) in zip(grid, _pairs(rows, shown_columns), strict=True)
+            for line, (row, name) in zip(grid, itertools.product(rows, shown_columns), strict=True)
         ]
         labels = [(*row, column_of(name).label) for row in rows_shown for name in shown_columns]
         columns_of = [side or ("mean ± SD",) for side in sides]
@@ -198,10 +199,6 @@ def summary_table(
     ]
     heads = tuple((*side, column_of(name).label) for side, name in places)
     return SummaryTable(head, tuple(rows_shown), heads, tuple(zip(*by_column, strict=True)), digits, notes)
-
-
-def _pairs(rows: Sequence[tuple[str, ...]], names: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
-    return [(row, name) for row in rows for name in names]
 
 
 def _words(settings: dict[str, object], names: Sequence[str]) -> tuple[str, ...]:
