@@ -255,6 +255,7 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
             )
         )
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    # typer reads both the signature and the annotations.
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = function.__doc__
     return run

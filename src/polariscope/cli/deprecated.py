@@ -48,6 +48,7 @@ class Forward:
         >>> Forward("study table", "--sql", "study sql", last=True).apply(["--sql", "select 1", "mine.toml"])
         ['mine.toml', 'select 1']
         """
+        # Words after -- are arguments, not flags.
         end = tokens.index("--") if "--" in tokens else len(tokens)
         has_value = self.value is not None or bool(self.becomes) or self.last
         for index, word in enumerate(tokens[:end]):

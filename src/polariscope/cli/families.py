@@ -105,6 +105,7 @@ def explain_member(members: Catalogue, name: str, flags: bool) -> None:
 
     text = members[name].doc
     say(f"{members.noun} {name}\n")
+    # Options are listed in a table below, so their lines in the docstring are left out.
     body = re.sub(r"(?:^:param .*\n?(?:[ \t]+.*\n?)*)+\n?", "", text, flags=re.MULTILINE).strip()
     say(without_markup(body))
     cited = [references()[key] for key in keys_in(text)]

@@ -227,6 +227,7 @@ class FlagCommand(RecordCommand):
         sections = super().sections(ctx)
         own_rows = sections["Options"]
         if self.common:
+            # Before --help, which is the last row.
             own_rows.insert(
                 len(own_rows) - 1,
                 (HELP_ALL, "Show all options, including those of all parts."),
@@ -236,6 +237,7 @@ class FlagCommand(RecordCommand):
         }
         if every:
             return {**sections, **groups}
+        # Before --help-all and --help.
         own_rows[-2:-2] = [row for rows in groups.values() for row in rows]
         return sections
 
@@ -278,6 +280,7 @@ def split_line(
         elif equals:
             flags[flag] = value
         else:
+            # The --no- form of a switch takes no value.
             is_off = f"--{flag.removeprefix('--no-')}" in switches
             has_value = bool(queue) and not queue[0].startswith("--") and not is_off
             has_value = has_value and (flag not in switches or queue[0].lower() in SWITCH_VALUES)
@@ -340,8 +343,10 @@ def assign_flags(
 
     known: dict[str, dict[str, Group]] = {group.part: {} for group in selected}
     for group in selected:
+        # Several methods share one part; an option that two of them have belongs to the first.
         known[group.part] |= {name: group for name in group.options if name not in known[group.part]}
     keys = {_key(flag): flag for flag in flags}
+    # An option whose own name begins with no_ is not a negation.
     off = {key: key.removeprefix("no_") for key in keys if key.startswith("no_") and not _homes(key, known)}
     homes = route(
         [off.get(key, key) for key in keys],

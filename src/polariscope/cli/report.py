@@ -64,6 +64,7 @@ def report(
     named = explicit_options(context)
     opened = [open_target(run, named) or run for run in runs]  # refuses options that do not apply to files
     values: dict[str, Any] = {**observations.options(), "alpha": rule.alpha}
+    # Options that were not set take the values of the newest diagnosis, not their defaults.
     explicit = {name: value for name, value in values.items() if name in named}
     for run in opened:
         say_report(write_report(run, out=options.out, show=options.show, **explicit))

@@ -90,6 +90,7 @@ class SizeCommand(TrainCommand):
 
     def groups(self) -> list[Group]:
         """Return the options of the search, then those of its methods, then those of ``train``."""
+        # models_group replaces the training options, without those that the search sets.
         rest = [group for group in super().groups() if group.part != "training"]
         return [search_group(), *groups_of("method", "sizing"), models_group(), *rest]
 
@@ -160,6 +161,7 @@ def prepare(
     concepts = model.concepts()
     groups = [search_group(), *(group_of("method", family, name) for name in methods)]
     searched = ("search", "method")
+    # A flag that several parts have, such as --steps, is that of the search.
     defers = dict.fromkeys(("training", *FAMILIES), searched) | {"data": (*searched, "training")}
     data, flags = take_flags(context, source, concepts, wrapping, [*groups, models_group()], defers)
     settings = {**flags.pop("search"), **flags.pop("method", {})}

@@ -167,6 +167,7 @@ def run(file: File, options: RunOptions) -> None:
     try:
         outcome = make_missing(ledger, on, settings, options.workers, progress=True)
     except InputError as error:
+        # Messages name the options of the workers; here they get the flags that the user typed.
         flags = {"sbatch": "slurm_option", "address": "ray", "cluster": "slurm"}
         names = {option: Argument(flag) for option, flag in flags.items() if getattr(options, flag)}
         raise error.renamed(names) from None

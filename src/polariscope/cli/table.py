@@ -172,6 +172,7 @@ def print_table(
     filled = [name for name in table.columns if table.frame[name].notna().any()]
     settings = [name for name in ("step", *table.settings) if name in filled]
     is_unique = bool(settings) and not table.frame.duplicated(settings).any()
+    # If the settings do not identify every row, the names of the runs do.
     keys = ["run"] if named_by != "settings" or not is_unique else settings
     state = ["state"] if table.not_done else []
     distinct = [] if named_by == "run" else [name for name in settings if not follows(table, name)]

@@ -60,6 +60,7 @@ class TrainCommand(FlagCommand):
 
     def groups(self) -> list[Group]:
         """Return the options of the training, then those of the model parts, then those of the datasets."""
+        # A family has the plural of its part as its name.
         concepts = [group for part in ModelParts().concepts() for group in groups_of(part, f"{part}s")]
         return [training_group(), *concepts, *super().groups()]
 
@@ -113,6 +114,7 @@ def train(
             )
         n_latents = latents_of(options.size)
     concepts = model.concepts()
+    # A resumed run keeps its likelihood, and the flags of that member have to be accepted.
     if model.likelihood == AUTO and options.out is not None:
         from polariscope.training.plan import recorded_settings
 
@@ -121,6 +123,7 @@ def train(
     search = None if options.size is None else _Searched.of(options.size, concepts)
     if search is not None:
         concepts |= search.names
+        # The search read the data with this treatment of missing values.
         if "missing" in search.record["data"]:
             context.meta[KEY].setdefault("--missing", search.record["data"]["missing"])
     data, flags = take_flags(context, source, concepts, wrapping, [training_group()])
@@ -128,6 +131,7 @@ def train(
     if search is not None:
         data = search.units_of(data, wrapping)
         is_same = data.fingerprint == search.record["data"]["fingerprint"]
+        # The data are already in the units of the search.
         settings |= {**search.missing_from(settings), **({"keep_units": True} if is_same else {})}
         if not options.quiet:
             say(search.in_words(settings, is_same=is_same), errors=True)
@@ -185,6 +189,7 @@ class _Searched:
         return cls(
             folder,
             record,
+            # A part at its default counts as not set.
             {part: used[part]["name"] for part, name in concepts.items() if name == named[part]},
         )
 
@@ -327,10 +332,12 @@ def take_flags(
     of_data = {
         flag: value
         for flag, value in flags.items()
+        # A flag that the training has, too, belongs to the data only with the prefix --data.
         if its_data.has(flag) and (flag not in used or flag not in its_data.flags)
     }
     options = assign_flags(of_data, [its_data], every)["data"]
     data = open_source(source, with_columns_aside(options, its_data, flags), wrapping)
+    # The data are opened before the parts are known, because default parts depend on the data.
     names = {part: label(choice) for part, choice in choose(data, **concepts).items()}
     selected = [group_of(part, FAMILIES[part], name) for part, name in names.items()]
     return data, assign_flags(

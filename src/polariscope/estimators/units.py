@@ -79,6 +79,7 @@ class Units:
             return Units("rows", shape, False, scale, units.offset, units.unit, ratio=ratio)
         kind: Kind = "rows" if X.ndim == 2 else "grey"
         if X.ndim == 4:
+            # from_arrays decides which axis contains the channels.
             first = from_arrays(X[:1], layout=layout).shape == shape
             kind = layout or ("channels-first" if first else "channels-last")
         # Raises an error for values that are neither bytes nor in [0, 1].

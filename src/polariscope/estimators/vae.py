@@ -198,6 +198,7 @@ class VAE(TransformerMixin, BaseEstimator):
         threads: OptionValue = None,
         options: OptionValue = None,
     ) -> None:
+        # scikit-learn requires that parameters are only stored here; fit checks them.
         self.n_latents = n_latents
         self.objective = objective
         self.variables = variables
@@ -391,6 +392,7 @@ class VAE(TransformerMixin, BaseEstimator):
         model = self._model(_precision(X))
         with torch.inference_mode():
             means = [model.encode(x).mean[:, self.kept_].cpu().numpy() for x in self._batches(model, X)]
+        # The empty array is the result if no row is complete.
         codes = np.concatenate([np.empty((0, len(self.kept_))), *means]).astype(_precision(X), copy=False)
         return _scatter(codes, rows, len(checked))
 
@@ -519,6 +521,7 @@ class VAE(TransformerMixin, BaseEstimator):
                     ensure_min_samples=min_samples,
                     ensure_all_finite="allow-nan",
                 )
+                # The minimum is NaN if any value is, and needs no mask of the size of X.
                 if self.missing == "refuse" and np.isnan(checked.min(initial=0)):
                     find_gaps([(0, checked)]).refuse("X", tuple(getattr(self, "feature_names_in_", ())))
                 return checked
@@ -534,6 +537,7 @@ class VAE(TransformerMixin, BaseEstimator):
         X = check_array(X, dtype="numeric", allow_nd=True, ensure_min_samples=min_samples, input_name="X")
         if reset:
             self.n_features_in_ = int(np.prod(X.shape[1:]))
+            # An earlier fit on a table can have left names.
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
         return X
@@ -598,8 +602,10 @@ class VAE(TransformerMixin, BaseEstimator):
     def _model(self, precision: np.dtype) -> Model:
         """Return the model with weights in a precision, if the device supports it."""
         dtype = torch.float64 if precision == np.float64 else torch.float32
+        # MPS does not support float64.
         if dtype == self.model_.dtype or self.model_.device.type == "mps":
             return self.model_
+        # A copy, because converting a module changes it in place.
         return copy.deepcopy(self.model_).to(dtype)
 
     def _batches(self, model: Model, X: Shaped[np.ndarray, "sample ..."]) -> Iterator[torch.Tensor]:
@@ -626,6 +632,7 @@ def _train(
     data: AbstractDataset, n_latents: Any, recipe: Mapping[str, Any], device: Any, threads: int | None
 ) -> tuple[Model, list[dict[str, Any]]]:
     """Train a model on all data, or on nine tenths with early stopping, and return it with the lines of its log."""
+    # The data are already in the units of the network.
     job = plan(data, n_latents=n_latents, keep_units=True, **{**_logging(recipe), **recipe})
     everything = np.arange(len(data))
     model = build(job, choose_device(device))
@@ -635,6 +642,7 @@ def _train(
         if line is not None:
             history.append(line)
 
+    # Without early stopping all observations are used for training, and the log is measured on the same ones.
     split = Split(everything, everything, everything[:0])
     if job.settings.patience:
         held_out = np.concatenate([job.split.validation, job.split.test])
@@ -674,6 +682,7 @@ def select_latents(regime: Regime, variables: object) -> list[int]:
         "which has the largest KL. The model might treat the data as noise: try more steps, a smaller likelihood "
         "variance, or a smaller beta.",
         UserWarning,
+        # The line of the user's code that calls fit.
         stacklevel=3,
     )
     return [first]
@@ -682,6 +691,7 @@ def select_latents(regime: Regime, variables: object) -> list[int]:
 def _logging(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options for 50 lines of log, with a held-out loss in each if early stopping is on."""
     every = recipe.get("log_every") or max(1, recipe["steps"] // 50)
+    # Never, but a multiple of log_every is required.
     return {"log_every": every, "validate_every": every if recipe["patience"] else every * 10**6}
 
 

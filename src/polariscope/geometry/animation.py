@@ -46,7 +46,9 @@ def write_gif(
     pictures = pictures.repeat(times, axis=2).repeat(times, axis=3)
     sheets = [tile(pictures[None, :, frame]) for frame in range(n_frames)]
     if bounce:
+        # Without both ends, which would be shown twice in a row.
         sheets += sheets[-2:0:-1]
+    # Pillow takes grey images without an axis of channels.
     images = [Image.fromarray(sheet[:, :, 0] if sheet.shape[2] == 1 else sheet) for sheet in sheets]
     # Viewers slow down animations with more than 50 frames per second.
     pause = max(20, round(1000 * seconds / n_frames))

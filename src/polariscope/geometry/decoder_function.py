@@ -24,6 +24,7 @@ def decode(model: ModelLike, codes: Float[np.ndarray, "sample latent"]) -> Float
     """Return the decoder's mean at each code, in float32."""
     codes = check_codes(model, codes)
     decoder = decoder_function(model)
+    # The output size of a function is unknown before it is called.
     size = batch_size(math.prod(model.shape) if isinstance(model, AbstractModel) else codes.shape[1])
     with inference_mode(model):
         outputs = [
@@ -125,6 +126,7 @@ def place_codes(
     model: ModelLike, codes: Float[np.ndarray, "sample latent"]
 ) -> Float[Tensor, "sample latent"]:
     """Move codes to the decoder's device and type; for a function they are not changed."""
+    # Codes can be a view with negative strides, which PyTorch rejects.
     z = torch.from_numpy(np.ascontiguousarray(codes))
     first = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     return z if first is None else z.to(device=first.device, dtype=first.dtype)

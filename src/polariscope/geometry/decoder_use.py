@@ -56,5 +56,6 @@ def decoder_use(
         moved = codes.copy()
         moved[:, j] = np.roll(codes[:, j], 1)  # the order is random, so the neighbour is a random other code
         change = decode(model, moved).reshape(n, -1) - outputs
+        # Two independent draws differ by twice the variance.
         effects.append((change**2).sum(axis=1).mean() / (2 * spread))
     return np.array(effects)

@@ -63,6 +63,7 @@ def jacobian_blocks(
     codes = check_codes(model, codes)
     decoder = decoder_function(model, output)
     with torch.no_grad(), evaluating(model):
+        # Decoded once to learn the number of output values.
         n_values = decoder(place_codes(model, codes[:1])).numel()
         rows = max(1, MAX_VALUES // (n_values * codes.shape[1]))
         for first in range(0, len(codes), rows):

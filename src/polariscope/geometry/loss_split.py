@@ -143,6 +143,7 @@ def decoded(
 
 def _linearised(model: Any, codes: list[np.ndarray], covariances: list[np.ndarray]) -> float:
     metric = decoder_metric(model, np.concatenate(codes))
+    # tr(J Σ Jᵀ) = Σ_ij (JᵀJ)_ij Σ_ij, so the large matrix J is not needed.
     return float(np.einsum("nij,nij->n", metric, np.concatenate(covariances)).mean())
 
 

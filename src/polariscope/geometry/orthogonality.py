@@ -49,6 +49,7 @@ def haar_rotations(
     return q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
 
 
+# It depends on the number of latents only, and averages thousands of rotations.
 @functools.lru_cache(maxsize=64)
 def haar_distance(n_latents: int, n_draws: int = N_DRAWS, seed: int = 0) -> HaarDistance:
     r"""Compute the mean and standard deviation of ‖V − P(V)‖_F over random rotations V.
@@ -222,10 +223,12 @@ def _measure(
     n, d = lengths.shape
     # The order of the columns of V does not matter for the closest signed permutation.
     eigenvalues, V = np.linalg.eigh(metric)
+    # eigh sorts ascending, and rounding can make small eigenvalues negative.
     singular = np.sqrt(np.maximum(eigenvalues[:, ::-1], 0))
     distances = signed_permutation_distance(V)
     squares = _squared_cosines(metric)
     Q = haar_rotations(n, d, generator(seed, "orthogonality", "rotations"))
+    # Q Λ Qᵀ has the same singular values, in random directions of the latents.
     rotated = np.einsum("nij,nj,nkj->nik", Q, eigenvalues, Q, optimize=True)
     value, haar = float(distances.mean()), haar_distance(d)
     degenerate = _share_degenerate(singular)
@@ -254,7 +257,9 @@ def _squared_cosines(
     roots = np.sqrt(lengths)
     roots = np.where(roots > 0, roots, 1.0)
     cosines = np.where(products > 0, metric / roots[:, :, None] / roots[:, None, :], 0.0)
+    # Rounding can exceed 1.
     squares = np.minimum(cosines**2, 1.0)
+    # Also for columns of zeros, whose cosines are 0 above.
     squares[:, np.arange(lengths.shape[1]), np.arange(lengths.shape[1])] = 1.0
     return squares
 
@@ -268,6 +273,7 @@ def _share_degenerate(singular: Float[np.ndarray, "sample latent"]) -> float:
     if singular.shape[1] == 1:
         return 0.0
     # Two singular values that are both 0 up to rounding are degenerate too.
+    # 1e-7 is the relative precision of float32.
     floor = 1e-7 * singular[:, :1]
     upper, lower = np.maximum(singular[:, :-1], floor), np.maximum(singular[:, 1:], floor)
     return float(((upper - lower) < CLOSE * upper).mean())

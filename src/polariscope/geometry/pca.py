@@ -91,11 +91,13 @@ def pca_alignment(
     columns = W / np.linalg.norm(W, axis=0)
     cosines = np.abs(U.T @ columns)
     rows, assigned = assign(cosines)
+    # The assignment lists components; here they are sorted by latent.
     components = tuple(int(row) for row in rows[np.argsort(assigned)])
     basis = np.linalg.qr(columns)[0]
     # Use sines and cosines together: arccos alone loses digits of small angles.
     angles = np.arctan2(
         np.linalg.svd(basis - U @ (U.T @ basis), compute_uv=False),
+        # Reversed, because the largest sine belongs to the smallest cosine.
         np.linalg.svd(U.T @ basis, compute_uv=False)[::-1],
     )
     return PcaAlignment(
@@ -122,8 +124,10 @@ def align_with_pca(
     n_latents = model.n_latents if codes is None else codes.shape[1]
     if codes is not None:
         check_codes(model, codes)
+    # The points are arbitrary: a linear decoder has the same Jacobian everywhere.
     points = np.stack([np.zeros(n_latents), np.ones(n_latents), -2 * np.ones(n_latents)])
     at = decoder_jacobian(model, points)
+    # Relative to the largest entry, because small ones are rounding errors of float32.
     if not np.allclose(at, at[:1], rtol=1e-4, atol=1e-6 * np.abs(at).max()):
         raise InputError(
             problem="the decoder is not linear: its Jacobian depends on the code",
@@ -165,6 +169,7 @@ def _correlations(
         raise InputError("codes", f"be those of the {len(scores)} observations", got=f"{len(codes)} rows")
     a, b = (array - array.mean(axis=0) for array in (scores, codes.astype(np.float64)))
     norms = np.linalg.norm(a, axis=0)[:, None] * np.linalg.norm(b, axis=0)
+    # A constant code has no correlation; it is set to 0.
     return np.abs(np.divide(a.T @ b, norms, out=np.zeros(norms.shape), where=norms > 0))
 
 

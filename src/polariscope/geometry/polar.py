@@ -99,6 +99,7 @@ def polar_test(
     random = generator(seed, "polar")
     draws = []
     for _ in range(n_bootstrap):
+        # The bins stay those of all samples, and only rows are resampled.
         rows = random.integers(len(plane), size=len(plane))
         again = _explained(bins[rows], [column[rows] for column in columns])
         draws.append(_best_pairing(again[:, 2:])[0] - _best_pairing(again[:, :2])[0])
@@ -195,7 +196,9 @@ def _explained(
             centred = column - column.mean(axis=0)
             sums = np.stack([np.bincount(bin_of, part, minlength=N_BINS) for part in centred.T])
             total = (centred**2).sum()
+            # Sum of squares between bins; the rest of the total is within them.
             between = (sums[:, used] ** 2 / counts[used]).sum()
+            # A resample can consist of a single value.
             left = (total - between) / total if total > 0 else 1.0
             table[i, j] = max(0.0, 1 - (n - 1) / (n - used.sum()) * left)
     return table

@@ -85,15 +85,18 @@ def traverse(
     centre, deviation, scale = range_of(model, representation, seed)
     start = central_sample(representation, centre, deviation)
     code = representation.mean[start]
+    # At least 4 rows, even if they exceed the limit for very large observations.
     max_rows = max(4, MAX_VALUES // (N_STEPS * observed[0].size))
     in_use = regime.in_use[: min(MAX_IN_USE, max_rows)]
     unused = [j for j in regime.order if j not in regime.in_use][: min(MAX_PASSIVE, max_rows)]
+    # Sorted by KL again, because both groups were cut separately.
     latents = tuple(j for j in regime.order if j in {*in_use, *unused})
     values = np.linspace(-REACH, REACH, N_STEPS)
     outputs = traverse_code(model, code, latents, values, centre=centre, deviation=deviation)
     total = observed.reshape(len(observed), -1).astype(np.float64).var(axis=0).sum()
     variances = outputs.reshape(len(latents), N_STEPS, -1).astype(np.float64).var(axis=1).sum(axis=1)
     return Traversals(
+        # The row of the representation is not the index in the dataset if samples were drawn.
         start=start if representation.indices is None else int(representation.indices[start]),
         original=decode(model, code[None])[0],
         values=values,

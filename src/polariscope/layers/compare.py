@@ -48,6 +48,7 @@ def compare_layers(
     options = check_options(f"similarity {measure!r}", concept, options)
     form: AbstractForm = similarity.traits(measure)["form"]
     task = Task(progress, "comparing layers", "model")
+    # Half of the memory is for compressed layers, the other half for the layers of the model that is being encoded.
     with scratch(folder, memory * 1e9 / 2) as arrays:
         bank = _Bank(form, options, arrays)
         layers: list[tuple[str, ...]] = []
@@ -127,8 +128,10 @@ def _layers_of(
     runs: dict[Path, int] = {}
     digests: dict[str, int] = {}
     for number, source in enumerate(sources):
+        # Checkpoints of one run and equal models share a stream of noise.
         first = number if source.run is None else runs.setdefault(source.run, number)
 
+        # The default argument binds the number of this pass.
         def number_of(digest: str, first: int = first) -> int:
             return digests.setdefault(digest, first)
 
@@ -193,6 +196,7 @@ class _Bank:
             self.notes.append(
                 f"There are no standard errors, because {name} cannot be compared on a fifth of the samples ({error})"
             )
+            # Dropped for all layers, because tables of the parts need every layer.
             self._rows, self._compressed = [], self._compressed[:1]
 
     def _compress(self, array: np.ndarray) -> np.ndarray:
@@ -205,8 +209,10 @@ class _Bank:
         self,
     ) -> tuple[Float[np.ndarray, "layer other_layer"], Float[np.ndarray, "part layer other_layer"]]:
         """Return the scores of every layer with every other, on all samples and on each part."""
+        # Equal layers share a compressed form, so its scores are repeated for each of them.
         tables = [
             self.form.score_all(compressed)[np.ix_(self.order, self.order)] for compressed in self._compressed
         ]
         whole, *parts = tables
+        # Without parts the result is empty, with the shape (0, layer, layer).
         return whole, np.array(parts).reshape(-1, *whole.shape)

@@ -381,6 +381,7 @@ def _multiplicities(models: list[int], draw: np.random.Generator) -> Float[np.nd
     """Return the count of each model in each resample; 0 for models that are not in the list."""
     distinct = sorted(set(models))
     counts = np.zeros((N_RESAMPLES, max(distinct) + 1))
+    # The counts of a bootstrap resample are multinomial.
     counts[:, distinct] = draw.multinomial(
         len(distinct), np.full(len(distinct), 1 / len(distinct)), size=N_RESAMPLES
     )

@@ -78,6 +78,7 @@ def draw_steps(maps: dict[str, HeatMap]) -> Figure:
 
 def _lowest(maps: Iterable[HeatMap]) -> float:
     """Return the lower end of the colours: −1 if a measure can be negative and is, otherwise 0."""
+    # A value that is only slightly negative needs no diverging colours.
     measures = {heat_map.measure for heat_map in maps if heat_map.values.min() < -0.05}
     return -1.0 if any(_can_be_negative(measure) for measure in measures) else 0.0
 
@@ -90,6 +91,7 @@ def _can_be_negative(measure: str) -> bool:
 
 def _draw_cells(axes: Axes, heat_map: HeatMap, low: float, *, as_pixels: bool) -> QuadMesh:
     colours = "magma" if low == 0 else "RdBu_r"
+    # Edges in the colour of the cells hide the gaps that viewers of vector graphics show between them.
     mesh = axes.pcolormesh(
         heat_map.values, cmap=colours, vmin=low, vmax=1, edgecolors="face", lw=0.2, rasterized=as_pixels
     )
@@ -107,6 +109,7 @@ def _draw_bar(figure: Figure, mesh: QuadMesh, axes: Any, low: float) -> None:
 def _write_numbers(axes: Axes, heat_map: HeatMap, low: float) -> None:
     for row, values in enumerate(heat_map.values.tolist()):
         for column, value in enumerate(values):
+            # magma is dark for small values, RdBu at both ends.
             dark = value < 0.62 if low == 0 else abs(value) > 0.6
             write_cell(axes, column + 0.5, row + 0.5, cell(value), on_dark=dark)
 

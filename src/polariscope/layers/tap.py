@@ -38,6 +38,7 @@ class LayerTap:
         self.layers: dict[str, Float[np.ndarray, "row _"]] = {}
 
     def __call__(self, encoded: EncodedBatch) -> None:
+        # Rows are ascending, so those of a batch are a slice.
         first, last = np.searchsorted(self.rows, [encoded.rows.start, encoded.rows.stop])
         if first == last:
             return
@@ -49,6 +50,7 @@ class LayerTap:
         x = self.model.place(encoded.x[selected])
         for name, activation in self.model.activations(x, torch.from_numpy(noise).to(mean), auxiliary):
             flat = activation.flatten(1).to(torch.float32).cpu().numpy()
+            # The width of a layer is known after its first batch.
             if name not in self.layers:
                 self.layers[name] = self.arrays.array((len(self.rows), flat.shape[1]))
             self.layers[name][first:last] = flat

@@ -84,6 +84,7 @@ class Side(nn.Module):
             # A manipulation is trained through x alone, so the graph of the decoder would be wasted memory.
             with torch.set_grad_enabled(trains):
                 reconstruction = decoder(z)
+            # In the order of the codes: the first draw of all observations, then the second.
             repeated = x.repeat(len(z) // len(x), *(1,) * (x.ndim - 1))
             losses.append(-reconstruction.log_density(repeated).mean())
         return torch.stack(losses).mean()
@@ -193,9 +194,11 @@ class AttackTask(AbstractTask[AttackSettings]):
     def gradients(self) -> dict[str, Float[Tensor, ""]]:
         """Train the decoders on their batches, and compute the gradient of the gap with respect to the manipulation."""
         state, n_batches = self.state, self.settings.decoder_batches
+        # A step uses n_batches + 1 batches. Their numbers follow from the step, so a resumed attack uses the same ones.
         first = (n_batches + 1) * state.step
         for number in range(first, first + n_batches):
             x, factors, codes = self.feed.batch(self.order.batch(number), state.noise)
+            # The decoders adapt to a fixed manipulation.
             with torch.no_grad():
                 x = self._changed(x, factors)
             losses = self._losses(x, codes, trains=True)

@@ -50,6 +50,7 @@ def moved_values(
     [0.25, 0.75, 0.875]
     """
     y = x + epsilon * m
+    # The same reflection as in moved, for y in [−1, 2].
     return 1 - np.abs(1 - np.abs(y)) if reflects else y
 
 

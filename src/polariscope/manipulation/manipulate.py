@@ -109,6 +109,7 @@ def manipulate(
             raise InputError("out", "be a new folder or an earlier manipulation", got=f"the run {out}")
         if not folder.is_finished_for(attack_settings.steps):
             refuse_unresumable(folder)  # before comparing settings, whose error would suggest to resume it
+        # The number of threads is not known yet, and is not compared.
         record = job.describe(str(torch_device), {"threads": 1})
         folder.check(record)  # before anything is written
         if open_finished(folder, attack_settings.steps, Tabulated.read) is not None:

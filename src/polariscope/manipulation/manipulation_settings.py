@@ -45,6 +45,7 @@ class AttackSettings:
         """
         if data.is_unit_interval and self.epsilon > 1:
             raise InputError("epsilon", "be at most 1 for values in [0, 1]", got=f"{self.epsilon:g}")
+        # The tolerance accepts 1/255, whose product with 255 can be rounded down.
         if len(data.shape) == 3 and self.epsilon * LEVELS < 1 - 1e-9:
             raise InputError(
                 "epsilon",

@@ -122,6 +122,7 @@ class ManipulationNet(nn.Module):
         super().__init__()
         self.architecture = architecture
         low, high = (torch.tensor(ends) for ends in (architecture.low, architecture.high))
+        # Not saved with the weights, because the architecture contains it.
         self.register_buffer("low", low, persistent=False)
         # A factor that never varies is mapped to −1.
         self.register_buffer("span", torch.where(high > low, high - low, 1.0), persistent=False)
@@ -166,6 +167,7 @@ class ManipulationNet(nn.Module):
         last.weight /= number.std()
         reads = next(layer for layer in self.draw.modules() if isinstance(layer, nn.Linear))
         kinks = 2 * MAX_KINK * torch.rand(len(reads.bias), generator=random) - MAX_KINK
+        # The unit changes its sign at b = kink: w b + bias = w (b − kink).
         reads.bias.copy_(-reads.weight[:, 0] * kinks)
         drawn = self.draw(self.bottleneck(self.low + self.span * uniform))
         final = [layer for layer in self.draw.modules() if isinstance(layer, nn.Linear | nn.ConvTranspose2d)][
@@ -247,6 +249,7 @@ class Tabulated:
         self.table = tensors["table"].numpy()
         self.low, self.high = tensors["ends"].double().tolist()
         weights = [name for name in tensors if name.startswith("squeeze.") and name.endswith(".weight")]
+        # By number, because squeeze.10 would sort before squeeze.2 as text.
         ordered = sorted(weights, key=lambda name: int(name.split(".")[1]))
         self.layers = [
             (tensors[name].double().numpy(), tensors[name.replace(".weight", ".bias")].double().numpy())
@@ -262,15 +265,18 @@ class Tabulated:
         """
         # On the CPU in double precision, so the table does not depend on the device of the training.
         exact = copy.deepcopy(manipulation).cpu().double()
+        # Only the bottleneck is needed here, so the table is a placeholder.
         empty = {"table": torch.zeros(2, 1), "ends": torch.tensor([0.0, 1.0])}
         weights = {name: tensor.detach().cpu().clone() for name, tensor in manipulation.state_dict().items()}
         front = cls(manipulation.architecture, {**weights, **empty})
         numbers = [front.bottleneck(data.factors(rows)) for rows in rows_of(data)]
         low, high = min(map(np.min, numbers)), max(map(np.max, numbers))
+        # A range of length 0 would lead to a division by 0.
         high = high if high > low else low + 1.0
         drawn = _drawn(exact, np.linspace(low, high, MIN_KNOTS))
         while True:
             n_knots = len(drawn)
+            # Linear interpolation is worst about halfway between knots.
             midpoints = np.linspace(low, high, 2 * n_knots - 1)[1::2]
             between = _drawn(exact, midpoints)
             error = float(np.abs((drawn[:-1] + drawn[1:]) / 2 - between).max())
@@ -345,6 +351,7 @@ class Tabulated:
         """
         position = (self.bottleneck(factors) - self.low) / (self.high - self.low) * (len(self.table) - 1)
         position = np.clip(position, 0, len(self.table) - 1)
+        # The last knot has no neighbour above it.
         knot = np.minimum(position.astype(np.int64), len(self.table) - 2)
         share = (position - knot).astype(np.float32).reshape(-1, *(1,) * len(self.architecture.shape))
         below = self.table[knot]

@@ -102,7 +102,9 @@ def choose_runs(
         ranked_by = None
     else:
         scored = sorted(zip(scores_of(runs, metric, n_samples, seed), range(len(runs)), strict=True))
+        # Lowest scores first, and highest scores first.
         low, high = scored[:ensemble], scored[: -ensemble - 1 : -1]
+        # The best of the entangled side must be below the worst of the other side.
         if not low[-1][0] < high[-1][0]:
             raise InputError(
                 problem=(

@@ -128,6 +128,7 @@ class AbstractObjective(abc.ABC):
     @property
     def is_adversarial(self) -> bool:
         """If True, a companion is trained against the model."""
+        # An objective has a companion if it overrides the method.
         return self.companion_is_adversary and type(self).companion is not AbstractObjective.companion
 
     @property

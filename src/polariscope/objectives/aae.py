@@ -87,6 +87,7 @@ class AaeObjective(AbstractObjective):
         terms = {"reconstruction": Term(-model.decode(z).log_density(batch.x))}
         if model.blueprint.posterior.has_density:
             terms["rate"] = Term(kl(q, prior, z), weight=self.keep_rate)
+        # The loop restricts each loss to the weights of its own network, so this term does not train the discriminator.
         logits = step.run_companion(z)[:, 0]
         terms["aggregate"] = Term(encoder_loss(logits, self.game), weight=self.lambda_adversary)
         # A prior can have parameters, which the discriminator must not train.
@@ -98,6 +99,7 @@ class AaeObjective(AbstractObjective):
 
 def encoder_loss(logits: Float[Tensor, " sample"], game: Game) -> Float[Tensor, " sample"]:
     """Return −log D or log(1 − D) of D = sigmoid(logit), without overflow."""
+    # −log sigmoid(t) = softplus(−t) and log(1 − sigmoid(t)) = −softplus(t).
     return softplus(-logits) if game == "non-saturating" else -softplus(logits)
 
 

@@ -65,6 +65,7 @@ class BetaTcObjective(AbstractObjective):
         batch = step.batch
         forward = run_forward(step)
         q = aggregate_log_density(forward.posterior, forward.z, batch.n_data, self.estimator)
+        # Both are only logged.
         with torch.no_grad():
             information = forward.posterior.log_density(forward.z).sum(1) - q.joint
             dimension_wise = q.marginals - step.model.prior.given(batch.auxiliary).log_density(forward.z)

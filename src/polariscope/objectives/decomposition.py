@@ -84,4 +84,5 @@ def inclusive_kl(
     n_samples = len(posterior.mean)
     z = prior.sample(n_samples, generator)
     pairs, _ = pairwise_log_density(posterior, z)
+    # log (1/B) Σ_i = logsumexp_i − log B.
     return prior.log_density(z).sum(1) - torch.logsumexp(pairs, dim=1) + math.log(n_samples)

@@ -62,10 +62,13 @@ class FactorObjective(AbstractObjective):
         forward = run_forward(step)
         # Detached, so the discriminator's term does not train the encoder.
         joint = forward.z.detach()
+        # One pass for both kinds: class 0 are codes, class 1 permuted codes.
         logits = step.run_companion(torch.cat([joint, permute_latents(joint, step.generator)]))
         classes = torch.arange(2, device=joint.device).repeat_interleave(len(joint))
         return {
             **forward.terms(),
+            # The loop restricts each loss to the weights of its own network, so this term does not train the
+            # discriminator.
             "total_correlation": Term(log_ratio(step.run_companion(forward.z)), weight=self.gamma),
             # Both classes have B samples, so the mean over 2B is half the sum of the classes' means.
             "discriminator": Term(functional.cross_entropy(logits, classes), trains="companion"),
@@ -82,4 +85,5 @@ def permute_latents(
 ) -> Float[Tensor, "sample latent"]:
     """Permute each column independently, for draws from approximately Π_j q(z_j)."""
     keys = torch.rand(z.shape, generator=generator, device=z.device)
+    # Sorting random keys gives an independent permutation of each column.
     return z.gather(0, keys.argsort(dim=0))

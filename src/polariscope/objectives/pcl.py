@@ -93,6 +93,7 @@ def cyclic_order(n: int, generator: torch.Generator) -> Tensor:
     """Return a random permutation that is a single cycle, so it has no fixed point if n > 1."""
     order = torch.randperm(n, generator=generator, device=generator.device)
     successor = torch.empty_like(order)
+    # Each element is mapped to the next one in a random order, which makes a single cycle.
     successor[order] = order.roll(-1)
     return successor
 
@@ -105,6 +106,7 @@ class LaplaceScore(nn.Module):
 
     def __init__(self, n_latents: int) -> None:
         super().__init__()
+        # Initially −|h − h'| + h², a Laplace step of rate 1 relative to a Gaussian marginal.
         self.now = nn.Parameter(torch.ones(n_latents))
         self.other = nn.Parameter(-torch.ones(n_latents))
         self.shift = nn.Parameter(torch.zeros(n_latents))
@@ -141,6 +143,7 @@ class NetworkScore(nn.Module):
     def forward(
         self, h: Float[Tensor, "sample latent"], partner: Float[Tensor, "sample latent"]
     ) -> Float[Tensor, " sample"]:
+        # One (sample, 2) matrix for each latent.
         columns = torch.stack([h, partner], dim=2).unbind(1)
         scores = [network(column) for network, column in zip(self.latents, columns, strict=True)]
         return torch.cat(scores, dim=1).sum(1)

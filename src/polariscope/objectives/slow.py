@@ -73,13 +73,16 @@ class SlowObjective(AbstractObjective):
     def terms(self, step: Step) -> Terms:
         batch = step.batch
         n = len(batch.x)
+        # Rows 0 … n − 1 are the frames t, rows n … 2n − 1 their partners. A conditional prior is refused by check().
         frames = Batch(torch.cat([batch.x, pair_of(batch)]), batch.step, batch.n_data)
         both = run_forward(dataclasses.replace(step, batch=frames))
         mean, log_variance = both.posterior.mean, both.posterior.log_variance
         moved = mean[:n] - mean[n:]
+        # Seen from the partner, the distance has the opposite sign.
         crossed = laplace_cross_entropy(torch.cat([moved, -moved]), log_variance, self.rate)
         entropy = 0.5 * (math.log(2 * math.pi) + 1 + log_variance)
         return {
+            # unflatten pairs row i with row n + i, its partner.
             "reconstruction": Term(both.reconstruction.unflatten(0, (2, n)).mean(0), weight=2.0),
             "rate": Term(both.rate.unflatten(0, (2, n)).mean(0), weight=self.beta),
             "transition": Term(

@@ -134,6 +134,7 @@ class WeakGanObjective(AbstractObjective):
         pair = pair_of(batch)
         assert batch.shared is not None  # it is set together with the pair
         z, partner = shared_draws(model, batch.shared, step.generator)
+        # Decoded together, because both halves share their batch norm.
         fake, fake_pair = model.decode(torch.cat([z, partner])).mean.chunk(2)
         fooled = step.run_companion(fake, fake_pair, batch.shared)
         # Detached, so the discriminator's term does not train the decoder.
@@ -153,6 +154,7 @@ def shared_draws(
 ) -> tuple[Float[Tensor, "sample latent"], Float[Tensor, "sample latent"]]:
     """Draw twice from the prior for each sample, with equal latents for shared factors."""
     z, others = (model.prior.sample(len(shared), generator).detach() for _ in range(2))
+    # Latents beyond the factors are never shared.
     is_shared = functional.pad(shared, (0, model.n_latents - shared.shape[1])) > 0
     return z, torch.where(is_shared, z, others)
 
@@ -180,6 +182,7 @@ class PairDiscriminator(nn.Module):
     ) -> Float[Tensor, " sample"]:
         both = torch.cat(self.trunk(torch.cat([x, partner])).chunk(2), dim=1)
         features = functional.leaky_relu(self.neck(both), SLOPE)
+        # d = hᵀ(a + Σ_{j ∈ S} c_j), with every c_j of length 1.
         return self.always(features)[:, 0] + (features * (shared @ functional.normalize(self.of_factor))).sum(
             1
         )

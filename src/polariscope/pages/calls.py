@@ -15,6 +15,7 @@ def source_call(data: Mapping[str, object]) -> str:
     """Return Python code that opens a recorded dataset again."""
     hidden = ("name", "fingerprint", "root_fingerprint", "shape")
     options = {key: value for key, value in data.items() if key not in hidden}
+    # The data were arrays in memory, which only the user has.
     if "path" in data and data["path"] is None:
         options.pop("path")
         variants = options.pop("variants", None)
@@ -37,6 +38,7 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     # Runs of earlier versions were trained without a floor, which is not the default any more.
     if likelihood.get("learned") == "shared" and "floor" not in likelihood:
         arguments["likelihood"] = {**likelihood, "floor": None}
+    # By default a table is rescaled, so one that was not has to be trained with this option.
     if len(settings["model"]["shape"]) == 1 and not _has_other_units(settings["data"]):
         arguments["keep_units"] = True
     defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from polariscope.analysis.regime.regime import Regime, name_latents
-from polariscope.core.text import percent, readable
+from polariscope.core.text import capitalised, percent, readable
 
 if TYPE_CHECKING:
     from polariscope.sizing.result import Size
@@ -59,11 +59,10 @@ def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None)
         return str(verdict)
     top = verdict.in_use[:3]
     named = name_latents(top)
-    carried = f"{named[0].upper()}{named[1:]} carr{'ies' if len(top) == 1 else 'y'} "
+    carried = f"{capitalised(named)} carr{'ies' if len(top) == 1 else 'y'} "
     if 0 < regime.kl < math.inf:
         share = sum(regime.latents[j].kl for j in top) / regime.kl
-        what = "of KL to the prior"
-        carried += f"{percent(share)} of the {readable(regime.kl)} nats {what}."
+        carried += f"{percent(share)} of the {readable(regime.kl)} nats of KL to the prior."
     else:
         carried += "most of the information about an observation."
     room = _room(regime, size) if verdict.allows_advice and verdict.n_in_use == regime.n_latents > 1 else ""
@@ -95,6 +94,6 @@ def _room(regime: Regime, size: Size | None) -> str:
         return "No latent is unused, so a model with more latents might use them."
     named = name_latents(faint)
     return (
-        f"{named[0].upper()}{named[1:]} carr{'ies' if len(faint) == 1 else 'y'} almost no information, so more "
+        f"{capitalised(named)} carr{'ies' if len(faint) == 1 else 'y'} almost no information, so more "
         "latents are unlikely to help."
     )

@@ -68,6 +68,7 @@ def add_glossary(page: str) -> str:
     silent: list[str] = []
     in_head = False
     used: set[str] = set()
+    # Tags become parts of their own, and only the text between them changes.
     parts = re.split(r"(<[^>]*>)", page)
     for index, part in enumerate(parts):
         if not part.startswith("<"):
@@ -75,6 +76,7 @@ def add_glossary(page: str) -> str:
                 parts[index] = _explain(part, used, in_head)
             continue
         name = part.strip("</>").split(maxsplit=1)[0].lower()
+        # A self-closing element has no end tag.
         if name in SILENT and not part.endswith("/>"):
             if not part.startswith("</"):
                 silent.append(name)
@@ -99,9 +101,11 @@ def _explain(text: str, used: set[str], again: bool) -> str:
     matches: list[tuple[int, int, Term]] = []
     for term in _longest_first():
         match = None if term.name in used and not again else term.spelled.search(text)
+        # A term inside a longer one is not marked.
         if match and all(match.end() <= start or match.start() >= end for start, end, _ in matches):
             matches.append((*match.span(), term))
             used.add(term.name)
+    # From the end, so the positions of earlier terms stay valid.
     for start, end, term in sorted(matches, key=lambda span: -span[0]):
         link = (
             f'<a class="term" href="#word-{term.slug}" title="{escape(term.meaning)}">{text[start:end]}</a>'

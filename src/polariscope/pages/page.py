@@ -102,6 +102,7 @@ class Page:
         names = {"record": self.record, **self.context, "view": section.view}
         if not section.block:
             return Markup(template.render(names).strip())
+        # Only one block of the template is rendered, with the same names as a whole template.
         return Markup("".join(template.blocks[section.block](template.new_context(names))).strip())
 
 

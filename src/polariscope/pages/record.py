@@ -182,6 +182,7 @@ def make_record(
         views=views(model, dataset, held_out, representation, regime, diagnosis["seed"]),
         notes=(*_about_data(run), *_about_objective(run.settings), *regime.notes),
         parts=parts,
+        # Sections have read their results by now; the others are listed.
         others=_rows(
             [artefact for artefact in run.artefacts() if artefact.path not in run.used], run.fingerprint
         ),
@@ -211,11 +212,12 @@ def record_of_model(
     dataset = in_units(as_dataset(data), model.units)
     representation = encode(model, dataset, n_samples, seed)
     regime = diagnose(representation, alpha=alpha, seed=seed)
+    # The split of the training is unknown, so any observations are reconstructed.
     others = generator(seed, "report", "held out").permutation(len(dataset))
     name = str(getattr(model, "name", type(model).__name__))
     sizes = " × ".join(map(str, dataset.shape))
     facts: dict[str, str] = {
-        "model": str(name),
+        "model": name,
         "data": f"{dataset.name}, {len(dataset):,} observations of {sizes}",
         "latents": str(regime.n_latents),
         **({"likelihood": str(getattr(model, "likelihood", ""))} if model.has_decoder else {}),

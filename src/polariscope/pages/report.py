@@ -221,12 +221,6 @@ def _of_something_else(
         codes = load_codes(file, options.get("seed", 0))
         path = file.with_suffix(".html") if out is None else out
         return record_of_codes(codes, file.name, **options), path
-    if isinstance(subject, Representation):
-        if out is None:
-            raise InputError(problem="the page of codes requires the path of the page (out)")
-        return record_of_codes(subject, "codes", **options), out
-    raise InputError(
-        problem="report takes a run folder, a model, a Representation or a file of codes",
-        got=type(subject).__name__,
-        remedy="wrap a model of another library with polariscope.wrap",
-    )
+    if out is None:
+        raise InputError(problem="the page of codes requires the path of the page (out)")
+    return record_of_codes(subject, "codes", **options), out

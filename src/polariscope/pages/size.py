@@ -104,6 +104,7 @@ def read_sizes(folder: str | Path, compared: Sequence[Size] | None = None) -> Si
     """
     folder = user_path(folder)
     folders = [folder] if compared is None else [folder / size.method for size in compared]
+    # Without an answer, reading the folder itself raises the error.
     searches = [search for search in map(SearchFolder, folders) if search.has_answer] or [
         SearchFolder(folder)
     ]

@@ -126,6 +126,7 @@ def _draw(rows: tuple[Row, ...], curve: SizeCurve) -> Figure:
             )
     if answers:
         labels = [f"{answer.method}: {answer.answer}" for answer in answers]
+        # Answers are drawn last, so the last lines of a panel are theirs.
         add_legend_below(figure, panels[0].lines[-len(answers) :], labels, min(3, len(labels)))
     return figure
 

@@ -197,6 +197,7 @@ def _cells(
 
 def _plain(cell: object) -> object:
     """Return a cell for JSON; infinity and NaN become None, because they cannot be drawn."""
+    # inf − inf and NaN − NaN are NaN, which is not equal to 0.
     return None if isinstance(cell, float) and cell - cell != 0 else cell
 
 

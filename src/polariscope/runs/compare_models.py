@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from polariscope.analysis.representation import check_same_samples
-from polariscope.core.errors import Argument, InputError
+from polariscope.core.errors import InputError
 from polariscope.core.progress import AnyProgress, listener
 from polariscope.core.types import OptionValue
 from polariscope.data.data_like import DataLike
 from polariscope.data.observations import LAYER_SAMPLES
 from polariscope.layers.compare import compare_layers
 from polariscope.layers.comparison import Comparison
-from polariscope.runs.comparison_sources import find_data, find_sources
+from polariscope.runs.comparison_sources import (
+    find_data,
+    find_sources,
+    refuse_step_and_checkpoints,
+)
 from polariscope.runs.results import CachedResults
 from polariscope.runs.run_like import CheckpointsLike, RunsLike
 from polariscope.runs.trained_run import TrainedRun
@@ -112,16 +116,7 @@ def comparison_of(
     :param progress: function called with progress messages.
     :param options: options of the measure by name.
     """
-    if checkpoints is not False and step is not None:
-        raise InputError(
-            problem=(
-                Argument("step"),
-                " and ",
-                Argument("checkpoints"),
-                " both select models of a run",
-            ),
-            remedy="use one of them",
-        )
+    refuse_step_and_checkpoints(step, checkpoints)
     several = [others] if isinstance(others, (str, Path, TrainedRun)) else others
     opened = (other if isinstance(other, TrainedRun) else TrainedRun(other) for other in several)
     runs = [results.run, *opened]
@@ -131,6 +126,7 @@ def comparison_of(
         "options": options,
         "n_samples": n_samples,
         "seed": seed,
+        # CachedResults.newest finds a comparison by the digests of all its models.
         "models": [run.digest(each) for run in runs for each in steps[run]],
         "names": [run.name for run in runs],
         "steps": [steps[run] for run in runs] if checkpoints is not False else None,

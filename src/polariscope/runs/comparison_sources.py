@@ -32,16 +32,7 @@ PASS_DATA = Either(
 def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | None = None) -> list[Source]:
     """Return the models to compare, in order, grouped by the keys of a mapping, by step, or each in its own group."""
     steps = _requested_steps(checkpoints)
-    if steps is not False and step is not None:
-        raise InputError(
-            problem=(
-                Argument("step"),
-                " and ",
-                Argument("checkpoints"),
-                " both select models of a run",
-            ),
-            remedy="use one of them",
-        )
+    refuse_step_and_checkpoints(step, checkpoints)
     if isinstance(models, (str, Path, TrainedRun, Model, Representation, np.ndarray)):
         models = [models]
     items: Any = models
@@ -64,6 +55,24 @@ def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | Non
         else:
             sources.append(_source(group, item, len(sources) + 1, step))
     return _with_unique_labels(sources)
+
+
+def refuse_step_and_checkpoints(step: int | None, checkpoints: CheckpointsLike) -> None:
+    """Raise an error if a step and checkpoints are both requested, since both select models of a run.
+
+    :param step: the requested step, or None.
+    :param checkpoints: False, True, or a list of steps.
+    """
+    if checkpoints is not False and step is not None:
+        raise InputError(
+            problem=(
+                Argument("step"),
+                " and ",
+                Argument("checkpoints"),
+                " both select models of a run",
+            ),
+            remedy="use one of them",
+        )
 
 
 def _flatten(groups: dict[str, Any]) -> list[tuple[str | None, Any]]:

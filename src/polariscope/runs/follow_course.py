@@ -146,6 +146,7 @@ class _Follower:
             settings |= {"k": K} if part == DIMENSION else {"measure": plan.measure}
         reference = self.references[part][1] if part in self.references else None
         kind = "similarity" if part in self.references else part
+        # A journal holds results of many models, so its key contains only the model they are compared with.
         key = Key(f"course-{kind}", reference, self.run.fingerprint, plan.part, None, settings)
         return Journal(self.run.folder.artefacts, key)
 
@@ -186,6 +187,7 @@ class _Follower:
             else:
                 model = self.run.model(self.plan.steps[-1])
             check_shape(model, self.dataset)
+            # The layers of a reference are needed only until they are compressed.
             with scratch(None, self.plan.memory * 1e9 / 2) as passing:
                 self._compress(part, self._layers_of(model, passing, digest), space)
 
@@ -231,6 +233,7 @@ class _Follower:
         digest = self.digests[step]
         with scratch(None, self.plan.memory * 1e9 / 2) as passing:
             codes, layers = self._encode(step, missing, passing)
+            # The last checkpoint is encoded first, and the others are compared with it.
             if FINAL in missing and FINAL not in self._compressed:
                 self._compress(FINAL, layers, space)
             contents: dict[str, Any] = {}
@@ -242,6 +245,7 @@ class _Follower:
             for part in self.references:
                 if part in missing:
                     contents[part] = self._similarities(layers, part)
+        # Also kept in memory, because the disk can be read-only.
         for part, content in contents.items():
             self.cached[part][digest] = to_plain(content)
             self._cache(part, digest, content)
@@ -346,6 +350,7 @@ class _Follower:
 
         def table(read: Callable[[dict[str, Any]], float | None]) -> Float[np.ndarray, "step layer"]:
             cells = [[read({**missing, **by_layer[name]}) for name in names] for by_layer in dimensions]
+            # None becomes NaN.
             return np.array(cells, dtype=np.float64)
 
         similarities, alone_notes = [], []

@@ -44,12 +44,14 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
                 got=type(first).__name__,
                 remedy="leave it out",
             )
+        # Without arguments the analysis itself raises the error.
         return analysis(*([] if first is None and not arguments else [first]), *rest, **options)
 
     face: Any = take
     signature = inspect.signature(analysis)
     extra = inspect.Parameter("data", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=object)
     face.__signature__ = signature.replace(parameters=[*signature.parameters.values(), extra])
+    # The description of data belongs before the examples.
     before, example, after = inspect.cleandoc(analysis.__doc__ or "").partition("\n\n>>>")
     face.__doc__ = f"{before}\n{DATA_DOC}{example}{after}"
     return take

@@ -121,6 +121,7 @@ def _differences(runs: Mapping[str, Run]) -> list[str]:
 
 def _named(models: Any) -> dict[str, Any]:
     """Return models by unique names; folders become runs."""
+    # An array with three axes is a sequence of codes.
     if isinstance(models, (str, Path, Run, AbstractModel, Representation)) or (
         isinstance(models, np.ndarray) and models.ndim < 3
     ):

@@ -264,6 +264,7 @@ class TrainedRun:
         except (PolariscopeError, OSError):
             return TrainingState()
         ended_early = self.folder.stopped_at is not None and step in (None, self.folder.finished_steps)
+        # A divergence concerns the last model only, not earlier checkpoints.
         is_last = step in (None, max(self.folder.checkpoints.steps, default=None))
         return training_state(
             lines,

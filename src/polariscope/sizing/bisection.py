@@ -50,6 +50,7 @@ def grow_and_bisect(fits: Callable[[int], bool], n_init: int, cap: int = CAP) ->
                     f"{no_surplus(n)}, and cap is {cap}; raise the cap, or check the threshold and "
                     "whether the models were trained long enough."
                 )
+            # After the first failure 2 n mostly exceeds high, which is known not to fit, so the next pass bisects.
             low, n = n, int(min(2 * n, high, cap))
         else:
             high, n = n, (low + n) // 2
@@ -70,6 +71,7 @@ def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
     """
     _check_range(low, high)
     cap = high
+    # Invariant: everything below low fits, and high does not fit or is the cap.
     while low < high:
         n = (low + high) // 2
         if fits(n):
@@ -107,6 +109,7 @@ def search_guided(
     low, high, n = 0, cap + 1, _crossing(predicted, threshold)
     fitting: list[tuple[float, float]] = []
     for n_measured in itertools.count(1):
+        # Every measurement must narrow the range (low, high), or the search would not end.
         n = min(max(n, low + 1), high - 1)
         fits, value = measured(n)
         low, high = (n, high) if fits else (low, n)
@@ -117,10 +120,12 @@ def search_guided(
         expected = _at(predicted, n)
         fitting += [(expected, value)] if fits else []
         farthest = low + max(1, low // 2)
+        # The rest of the way to the threshold, divided by the slope, is a distance in units of the prediction.
         n = _crossing(predicted, expected + (threshold - value) / _slope(fitting))
         # Leaving out a latent lowers the statistic by the variance of that latent, which is at most 1.
         n = min(n, farthest) if fits else max(n, high - max(1, math.ceil(value - threshold)))
         if n_measured >= SETTINGS.max_guided:
+            # As long as high exceeds the cap, no model had too many latents, so there is nothing to bisect.
             n = (low + high) // 2 if high <= cap else farthest
     return low
 
@@ -142,6 +147,7 @@ def _at(predicted: Float[np.ndarray, " width"], n: int) -> float:
 def _crossing(predicted: Float[np.ndarray, " width"], threshold: float) -> int:
     """Return the last n before the prediction exceeds the threshold."""
     n = first_stretch(predicted, threshold)
+    # Beyond its last width the prediction rises by 1 per latent.
     return n if n < len(predicted) else n + max(0, math.floor(threshold - predicted[-1]))
 
 
@@ -182,6 +188,7 @@ def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[st
                     f"seed {seed}: {before.n_latents} latents are too many but {after.n_latents} fit: the statistic "
                     "does not rise with n, so another n_init could give another answer. Train longer or use more seeds."
                 )
+            # A fall of less than a tenth is within the noise of training.
             elif after.statistic < before.statistic - max(0.1, 0.1 * abs(before.statistic)):
                 notes.append(
                     f"seed {seed}: the statistic falls from {before.statistic:.2f} at {before.n_latents} latents to "
@@ -198,6 +205,7 @@ def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[st
 
 def _check_range(low: int, high: int) -> None:
     for name, value in (("n_init", low), ("cap", high)):
+        # bool is a subclass of int.
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise InputError(name, "be an integer from 1", got=f"{value!r}")
     if low > high:

@@ -75,6 +75,7 @@ def supported_options(
     """
     theirs = {*BOUNDS}.union(*map(own_options, among))
     used = used_by(method) | own_options(method)
+    # Options outside `theirs` belong to the models, and are passed to every method.
     return {name: value for name, value in options.items() if name not in theirs or name in used}
 
 
@@ -83,6 +84,7 @@ def check_used(method: str, target: Target, bounds: Mapping[str, object]) -> Non
     used = {"threshold", "steps", "learning_rate"} if target == "beta" else used_by(method)
     user = "target 'beta'" if target == "beta" else f"method {method!r}"
     for name, value in bounds.items():
+        # All options of the goal arrive here, so only other values than the default were passed by the caller.
         if name not in used and value != BOUNDS[name]:
             raise InputError(problem=(Argument(name), f" is not used by {user}"), remedy="leave it out")
 
@@ -131,6 +133,7 @@ def make_goal(bounds: Mapping[str, object], data: AbstractDataset, recipe: Mappi
 
 def check_varies(data: AbstractDataset) -> None:
     """Reject observations that are all the same: there is nothing to encode."""
+    # Evenly spread, because the first rows of a sorted dataset can be alike.
     rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
     if (rows == rows[0]).all():
         raise InputError("data", f"vary, but the {len(rows)} observations that were checked are all the same")
@@ -148,6 +151,7 @@ def check_units(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
     if len(data.shape) == 3 or concept_of("likelihood", chosen["likelihood"]).needs_counts:
         return
     rows = data.values(np.linspace(0, len(data) - 1, min(1000, len(data)), dtype=np.int64))
+    # The squares of large float32 values overflow.
     size = float(np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0).max()))
     if size > MAX_RMS:
         raise InputError(
@@ -289,6 +293,7 @@ def check_call(
             got=f"{method!r}",
             remedy=Either("compare_sizes runs several", "'polariscope size-compare' runs several"),
         )
+    # Raises an error if there is no such method.
     family[method]
     check_seeds(seeds)
     if target not in ("latents", "beta"):
@@ -320,6 +325,7 @@ def check_call(
                 problem=(Argument("beta"), " is the result of the search"),
                 remedy=("leave it out with ", BETA),
             )
+        # Also stores the default, with which the models are trained.
         if recipe.setdefault("objective", "beta") != "beta":
             raise InputError(
                 problem=(BETA, " requires ", Argument("objective", "beta")),

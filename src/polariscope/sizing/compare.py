@@ -81,6 +81,7 @@ def compare_sizes(
         the methods that use it.
     """
     if methods is None:
+        # Missing values are treated here, so the option must not be applied again.
         missing: Any = options.pop("missing", SearchSettings.missing)
         data = dataset = as_dataset(data, missing)
         methods = [name for name in COMPARED if dataset.factor_names or not needs_factors(name)]

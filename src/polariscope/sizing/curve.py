@@ -84,6 +84,7 @@ def size_curve(
             points += [_cached_point(candidates, n, job) for n in job.n_latents]
         answers = []
         for question in job.questions:
+            # Models of another objective have their own folder, because the names of models do not contain it.
             models = folder if question.recipe == job.recipe else folder / VARIATIONAL
             try:
                 answer = search.answer(question, models, search.enter(question.method, progress))
@@ -160,6 +161,7 @@ def plan_curve(search: Search, n_latents: Sequence[int], part: Part) -> CurvePla
             got=max(n_latents),
             remedy=("use fewer, or fix γ with ", Argument("variance")),
         )
+    # A plan of one epoch is resolved to the number of its steps.
     per_epoch = plan(dataset, n_latents=1, **{**recipe, "epochs": 1}).settings.steps
     split = functools.partial(job.settings.split_of, dataset)
     n_samples = len(Subset(part=part).choose(len(dataset), split))
@@ -223,6 +225,7 @@ def _question(
         )
     models, note = dict(recipe), ""
     if family.traits(method)["needs_variances"] and not has_density:
+        # Options of the replaced objective and posterior have no meaning for a VAE.
         theirs = {*options_of(concept_of("objective", recipe["objective"])), "objective", "posterior"}
         models = {
             name: value
@@ -236,6 +239,7 @@ def _question(
         )
     # The length of training applies to the models of the curves, not to those of the methods.
     shared = {name: options[name] for name in options if name not in LENGTH and name not in recipe}
+    # plan_curve has moved the learning rate to the recipe, but for a method it is an option of the goal.
     shared |= {name: recipe[name] for name in ("learning_rate",) if name in recipe}
     options_of_models = {name: value for name, value in models.items() if name != "learning_rate"}
     question = ask(

@@ -21,6 +21,7 @@ def schedule(step_limit: int, first: int = SETTINGS.first_verdict) -> list[int]:
     stops = [min(first, step_limit)]
     while stops[-1] < step_limit:
         longer = round(stops[-1] * SETTINGS.steps_growth / 50) * 50
+        # Rounding can return the same step again.
         stops.append(min(step_limit, max(stops[-1] + 50, longer)))
     return stops
 

@@ -96,6 +96,7 @@ def judge(
         falls.append(-slope.sum())
         within.append(count_within(highest, threshold))
     low, high = float(max(0, min(lows))), float(max(highs))
+    # Level and slope are now those of the last quarter, the second window.
     has_begun = bool((level < SETTINGS.silent_above).any())
     decision: Decision = "undecided"
     is_past_descent = has_descended or max(falls) < SETTINGS.steep_fall * threshold
@@ -123,6 +124,7 @@ def _last_activation(
 ) -> float:
     """Return the last step at which a latent first became active; infinite if none has."""
     active = variances < SETTINGS.active_below
+    # argmax returns the first True of each column; columns without one are left out.
     return float(steps[active.argmax(axis=0)[active.any(axis=0)]].max()) if active.any() else np.inf
 
 
@@ -158,6 +160,7 @@ def lines(
             got=count,
             remedy="log more often",
         )
+    # x is 0 at the last measurement, so the intercept of a line is the present level.
     x = np.log2(steps[window] / steps[-1])
     y = variances[window].astype(np.float64)
     centred = x - x.mean()
@@ -171,5 +174,6 @@ def lines(
     together = np.sqrt((residual.sum(axis=1) ** 2).sum() / (count - 2))
     if abs(slope.sum()) > SETTINGS.trend_errors * together / np.sqrt(spread):
         is_significant |= np.sign(slope) == np.sign(slope.sum())
+    # The standard error of the sum of the lines at x = 0, the last measurement.
     noise = together * np.sqrt(1 / count + x.mean() ** 2 / spread)
     return level, np.where(is_significant, slope, 0.0), float(noise)

@@ -82,6 +82,7 @@ def merge(results: Sequence[SeedResult], method: str, target: Target, goal: Goal
         meaning_of_interval=several if len(results) > 1 else single,
         notes=tuple(notes),
         summary=family.summary(method),
+        # The median is the answer of at least one seed; noise, verdict and basis are those of that seed.
         noise=next((each.noise for each in results if each.value == value and each.noise is not None), None),
         trains=traits["trains"],
         verdict=next(

@@ -86,6 +86,7 @@ def fondue(
     answers = []
     for seed in seeds:
         if algorithm == "grow":
+            # The default argument binds the seed of this pass; a closure would use that of the last one.
             answers.append(grow_and_bisect(lambda n, seed=seed: fits(n, seed), n_init, cap))  # type: ignore[misc]
         else:
             answers.append(bisect(lambda n, seed=seed: fits(n, seed), 1, cap))  # type: ignore[misc]

@@ -42,6 +42,7 @@ def search(
 
     def answer_after(steps: int) -> int:
         def fits(n: int) -> bool:
+            # The name of the function is part of a file name on disk, so renaming it discards measured values.
             value = candidates.remember(measure.__name__, n, steps, lambda: measure(candidates, n, steps))
             curve = candidates.watch(n, steps).trace
             trials.append(
@@ -65,6 +66,7 @@ def search(
             notes = notes_on(trials, [0]) if answers[-1] == answers[-2] else [note]
             return SeedResult(answers[-1], (min(answers), max(answers)), tuple(trials), (*began, *notes))
         answers.append(answer_after((len(answers) + 1) * candidates.steps_per_epoch))
+    # Notes on shorter trainings would be outdated.
     last = [trial for trial in trials if trial.steps == trials[-1].steps]
     notes = [
         *began,

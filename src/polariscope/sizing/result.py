@@ -305,6 +305,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
         is_wider = any(trial.n_latents > n for trial in self.trials)
         beyond = f"{f'a model with {n + 1} was' if is_wider else 'larger models were'} not trained"
         if last or not self.trials:
+            # An unused latent adds about 1 to the statistic.
             n_left = min(n + 1, max(1, round(last[-1]))) if last else 1
             beyond = f"with {n + 1}, about {COUNTS.get(n_left, n_left)} would be unused"
             if self.threshold != 1:
@@ -353,6 +354,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Size:
         """Rebuild an answer from the output of :meth:`to_dict`, equal bit for bit; other input raises an error."""
+        # Version 0.2.0 stored the text of a note instead of role and cause.
         trials = stored.get("trials") if isinstance(stored, Mapping) else None
         if isinstance(trials, list) and all(isinstance(trial, Mapping) for trial in trials):
             stored = {**stored, "trials": [coded(trial) for trial in trials]}

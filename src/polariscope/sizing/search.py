@@ -91,6 +91,7 @@ def ask(
     goal = make_goal(bounds, dataset, recipe)
     check_used(method, target, {name: getattr(goal, name) for name in BOUNDS})
     max_trace = n_latents if target == "beta" else goal.cap
+    # Each latent adds at most 1 to Σ E[σ²], so a larger threshold is never exceeded.
     if family.traits(method)["threshold"] == "goal" and max_trace is not None and threshold >= max_trace:
         raise InputError(
             "threshold",
@@ -185,6 +186,7 @@ class Search:
         check_varies(dataset)
         if trains or any(family.traits(method)["trains"] for method in methods):
             check_units(dataset, recipe)
+        # Called for their errors, before anything is trained.
         choose_device(settings.device)
         check_threads(settings.threads)
         return cls(dataset, others, tuple(methods), settings, begin=begin)
@@ -275,6 +277,7 @@ class Search:
         spent, goal = 0, question.goal
         end = None if goal.minutes is None else time.monotonic() + 60 * goal.minutes
         for seed in self.seeds:
+            # Time that an early seed leaves is shared by those that follow.
             deadline = None if end is None else _share(end, self.seeds.stop - seed)
             candidates = self.candidates(folder, seed, question.recipe, progress, deadline=deadline)
             if question.target == "beta":

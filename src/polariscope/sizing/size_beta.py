@@ -52,6 +52,7 @@ def largest_beta(
                 f"{LARGEST:g}; {remedy}."
             )
         low, high = (beta, high) if fits(beta) else (low, beta)
+    # The tolerance prevents one more model if the ratio exceeds the precision by rounding only.
     while high / low > PRECISION * 1.0001:
         beta = math.sqrt(low * high)
         low, high = (beta, high) if fits(beta) else (low, beta)

@@ -104,6 +104,7 @@ class TrainedCandidates(AbstractCandidates):
         self._measured: set[tuple[str, str]] = set()
         """Names of models and their measurements, whose time is counted."""
         self._models: dict[tuple[str, int], Model] = {}
+        # watch_together trains several models in threads.
         self._changing = threading.Lock()
         self._noise: dict[tuple[int, int, Any], Noise | None] = {}
         self._changes: dict[tuple[int, int, Any], Mapping[str, Any]] = {}
@@ -195,6 +196,7 @@ class TrainedCandidates(AbstractCandidates):
         changes = dict(changes)
         if (wide := changes.pop("pruned_from", None)) is not None:
             return f"{_prefix(*wide)}{self._name(n_latents, changes)}"
+        # The name of a folder: a change would train all models of earlier searches again.
         text = "".join(f"-{key}-{value:g}" if isinstance(value, float) else f"-{key}-{value}"
                        for key, value in sorted(changes.items()))  # fmt: skip
         return f"n-{n_latents:03d}" + re.sub(r"[^\w.+-]", "_", text)
@@ -210,6 +212,7 @@ class TrainedCandidates(AbstractCandidates):
 
             def listen(step: int, line: dict[str, Any] | None) -> None:
                 if line is not None and self.progress is not None:
+                    # Models can train in parallel, and the caller's function is called by one of them at a time.
                     with self._changing:
                         self.progress(candidate_event(self.seed, n_latents, step, line["trace"]))
 
@@ -224,6 +227,7 @@ class TrainedCandidates(AbstractCandidates):
                     **self._options(steps, changes),
                 )
             with self._changing:
+                # Only the last state of a model stays in memory.
                 self._models = {key: value for key, value in self._models.items() if key[0] != name}
                 self._models[name, steps] = model
             self._spent[name] = max(steps, self._spent.get(name, 0))
@@ -282,6 +286,7 @@ class TrainedCandidates(AbstractCandidates):
         self, run: Run, n_latents: int, steps: int, changes: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
         """Return the log of a model up to a step, and store its noise level at this step."""
+        # An earlier search can have trained the model further.
         lines = [line for line in run.log() if line["step"] <= steps]
         last = lines[-1] if lines else {}
         key = (n_latents, steps, changes.get("beta"))
@@ -357,7 +362,9 @@ class TrainedCandidates(AbstractCandidates):
             self.model(n_latents, steps, **changes)
             return steps
         begin = time.monotonic()
+        # Without a measured pace a short piece is trained first.
         reach = SETTINGS.first_piece if self._pace is None else int((self.deadline - begin) / self._pace)
+        # A piece ends at a multiple of log_every, because watch() reads the state from the log.
         piece = min(
             steps - done, reach // SETTINGS.log_every * SETTINGS.log_every - done % SETTINGS.log_every
         )
@@ -395,6 +402,7 @@ class TrainedCandidates(AbstractCandidates):
         lines = Run(self.folder.model(self._name(n_latents, changes)).path).log()
         line = next(line for line in lines if line["step"] == steps)
         terms = line["validation"]
+        # Objectives without a rate still log the KL of each latent.
         rate = terms.get("rate", None if line["kl"] is None else sum(line["kl"]))
         return Losses(_total(line), float(terms["reconstruction"]), None if rate is None else float(rate))
 
@@ -457,6 +465,7 @@ def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
                 candidate.check(job.describe("cpu"))
             except InputError:  # other settings, or more steps than planned
                 continue
+            # The model was begun, but has no step to resume from.
             if candidate.checkpoints.steps:
                 copy_run(candidate, run)
                 return max(candidate.checkpoints.steps)

@@ -101,6 +101,7 @@ def readable_name(run: Path) -> str:
     if run.is_symlink():
         return run.name
     folder = run.resolve()
+    # Runs of a study are in runs/ and the links in links/, side by side.
     links = folder.parent.parent / LINKS
     if links.is_dir():
         for link in sorted(links.iterdir()):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -90,6 +89,7 @@ class Artefacts:
     def __init__(self, folder: Path, guard: files.Guard | None = None) -> None:
         self.folder = folder
         self.guard = guard
+        # For each file its stamp on disk, with the artefact or the reason why it is damaged.
         self._index: dict[Path, tuple[tuple[int, ...], Artefact | str]] = {}
         self._reported: set[Path] = set()
 
@@ -159,6 +159,7 @@ class Artefacts:
             return None
         try:
             document = documents.read_document(path, key.kind)
+            # The name contains only part of the hash, and files can be renamed, so the whole key is compared.
             if document.about.get("key") != key.to_dict():
                 raise DamagedError(f"{path} is damaged: its content does not match its name.")
         except (DamagedError, FormatError) as error:
@@ -174,10 +175,11 @@ class Artefacts:
         If the key already has a content, that is unchanged, unless ``join(earlier, content)`` merges both.
         """
         with self.writing():
+            # Read under the lock, because another process can have stored the key since the caller looked.
             earlier = self.read(key)
             if earlier is not None and join is None:
                 return earlier
-            number = self._number_of(self.file(key)) if earlier is not None else self._next_number()
+            number = _artefact(self.file(key)).number if earlier is not None else self._next_number()
             content = to_plain(content if earlier is None or join is None else join(earlier, content))
             if content != earlier:
                 about = {"key": key.to_dict(), "number": number}
@@ -202,6 +204,7 @@ class Artefacts:
 
     def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], metadata: Recordable) -> None:
         """Store arrays and a JSON value under a key, unless it already has arrays."""
+        # PyTorch is slow to import, and most artefacts are JSON.
         import torch
 
         with self.writing():
@@ -254,9 +257,6 @@ class Artefacts:
         taken = {artefact.number for artefact in self}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
-    def _number_of(self, path: Path) -> int:
-        return _artefact(path).number
-
     def _scan(self) -> tuple[list[Artefact], dict[Path, str]]:
         """Return the artefacts of the folder, and the damaged files with the reason.
 
@@ -268,10 +268,12 @@ class Artefacts:
                 if not FILE_NAME.fullmatch(path.name):
                     continue
                 state = path.stat()
+                # The inode differs if a file was replaced by one of the same size and time.
                 stamp = (state.st_ino, state.st_mtime_ns, state.st_size)
                 if path not in self._index or self._index[path][0] != stamp:
                     self._index[path] = stamp, _artefact_or_reason(path)
                 index[path] = self._index[path]
+        # Replaced as a whole, so files that no longer exist leave the index.
         self._index = index
         artefacts = [entry for _, entry in index.values() if isinstance(entry, Artefact)]
         return artefacts, {path: entry for path, (_, entry) in index.items() if isinstance(entry, str)}
@@ -306,8 +308,7 @@ def _artefact_or_reason(path: Path) -> Artefact | str:
 
 def verify(path: Path) -> None:
     """Check the hash of the whole file of an artefact; raise an error if it is damaged."""
-    artefact = _artefact(path)
+    # Reads a JSON file as a whole and checks its hash, but only the header of arrays.
+    _artefact(path)
     if path.suffix == ".safetensors":
-        files.read_tensors(artefact.path)
-    else:
-        json.dumps(documents.read_document(path, artefact.kind).content)
+        files.read_tensors(path)

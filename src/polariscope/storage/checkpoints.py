@@ -97,6 +97,8 @@ class Checkpoints:
             raise DamagedError(f"{folder} is damaged: it has no {missing[0]}.")
         model, header = files.read_tensors(folder / MODEL)
         state, about = files.read_tensors(folder / STATE)
+        # Each file can be whole and still belong to another checkpoint, so the state names the weights it was
+        # saved with.
         digest = files.digest([header.get("blueprint"), files.digest_tensors(model)])
         if about.get("step") != step or about.get("model") != digest:
             raise DamagedError(f"{folder} is damaged: its files were not saved together.")

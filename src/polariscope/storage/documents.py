@@ -62,6 +62,7 @@ def read_document(path: Path, kind: str) -> Document:
     if not isinstance(record, dict) or "format" not in record:
         raise FormatError(f"{path} {OLDER}")
     check_format(path, record["format"])
+    # The hash covers all other entries, so it is removed first.
     if record.pop(HASH, None) != files.digest(record):
         raise DamagedError(f"{path} is damaged: its content does not match its hash.")
     if missing := sorted({"kind", "about", "content", "polariscope"} - set(record)):
@@ -167,6 +168,7 @@ def read_settings(run: str | Path) -> dict[str, Any]:
     if record["format"] != FORMAT:
         raise FormatError(_of_another_format(run, record))
     stored = record.pop(HASH, None)
+    # The first hash covers the file; the second is the name of the run.
     if stored != files.digest(record) or record.get("hash") != settings_hash(record):
         raise DamagedError(f"{file} {CHANGED}")
     _check_schema(file, record)

@@ -82,6 +82,7 @@ class RunFolder:
         self._made = not self.path.exists()
         try:
             files.make_folder(self.path)
+            # A caller with a guard holds the folder already, so the lock is created but not acquired.
             self._lock = filelock.FileLock(self.path / LOCK)
             if self.guard is None:
                 self._lock.acquire(timeout=0)
@@ -103,6 +104,7 @@ class RunFolder:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+        # A run that wrote nothing leaves no folder behind.
         if self.guard is None and self._made and [entry.name for entry in self.path.iterdir()] == [LOCK]:
             (self.path / LOCK).unlink()
             self.path.rmdir()
@@ -175,6 +177,7 @@ class RunFolder:
             with contextlib.suppress(PolariscopeError, OSError, KeyError, TypeError):
                 self.check_belongs(self.checkpoints.model_file(step))
                 marks.append(self.checkpoints.mark(step))
+        # The newest checkpoint can be ahead of the model (an extended run) or behind it, so the later mark counts.
         return max(marks, key=lambda mark: mark.n_lines, default=None)
 
     @property
@@ -254,6 +257,7 @@ class RunFolder:
         """
         self.check(record)
         self._check()
+        # Called for its error, before anything is written: it raises if no checkpoint is usable.
         if self.checkpoints.steps:
             self._newest_checkpoint()
         if not self.checkpoints.steps and not self.model_file.exists():
@@ -265,11 +269,11 @@ class RunFolder:
         if earlier is not None and self.checkpoints.steps:
             record = _as_recorded(earlier, record)
             record["hash"] = settings_hash(record)
+            # Kept for revert(), if the extension fails before its first checkpoint.
             self._before = earlier
         if earlier != record:
             write_settings(self.path, record, self.guard)
-        self.__dict__.pop("settings", None)
-        self.__dict__.pop("log", None)
+        self._drop_cached()
 
     def settle(self, record: dict[str, Any]) -> None:
         """Write the settings of the finished model again if a process that extended the run was killed at once.
@@ -284,8 +288,7 @@ class RunFolder:
         record["hash"] = settings_hash(record)
         self.log.cut(self.mark())
         write_settings(self.path, record, self.guard)
-        self.__dict__.pop("settings", None)
-        self.__dict__.pop("log", None)
+        self._drop_cached()
 
     def revert(self) -> bool:
         """Restore settings and log of a run if its extension failed before a checkpoint; return True if it did."""
@@ -295,11 +298,11 @@ class RunFolder:
         if max(self.checkpoints.steps, default=0) > settings["training"]["steps"]:
             return False
         self._check()
+        # An error about the log must not hide the one that ended the extension.
         with contextlib.suppress(DamagedError):
             self.log.cut(self.mark())
         write_settings(self.path, settings, self.guard)
-        self.__dict__.pop("settings", None)
-        self.__dict__.pop("log", None)
+        self._drop_cached()
         return True
 
     def check(self, record: dict[str, Any]) -> None:
@@ -339,11 +342,11 @@ class RunFolder:
         numbers = itertools.count(1)
         aside = next(path for n in numbers if not (path := self.path / f"{ASIDE}-{n}").exists())
         aside.mkdir()
+        # Hidden entries stay: locks and leases are in use, and the new subfolder is hidden, too.
         for entry in sorted(self.path.iterdir()):
             if not entry.name.startswith("."):
                 entry.rename(aside / entry.name)
-        self.__dict__.pop("settings", None)
-        self.__dict__.pop("log", None)
+        self._drop_cached()
         return aside
 
     def forget(self) -> bool:
@@ -408,6 +411,7 @@ class RunFolder:
     ) -> None:
         """Write a checkpoint after flushing the log, whose length the checkpoint stores."""
         self.checkpoints.write(step, model, state, metadata, self.log.flush(), self.log.start.chain)
+        # Two are kept, so training can resume from the other if one is damaged.
         self.checkpoints.prune(keep=None if keep_all else 2)
 
     def save_model(
@@ -424,6 +428,11 @@ class RunFolder:
         stopped |= {} if stopped_at is None else {STOPPED_AT: stopped_at}
         log, run = self.log.flush().to_dict(), self.log.start.chain
         model.save(self.model_file, step=step, guard=self.guard, log=log, run=run, **stopped)
+
+    def _drop_cached(self) -> None:
+        """Discard the cached settings and the log, whose chain starts from them, after the settings changed."""
+        self.__dict__.pop("settings", None)
+        self.__dict__.pop("log", None)
 
     def _check(self) -> None:
         if self.guard is not None:
@@ -474,6 +483,7 @@ class RunFolder:
             content, owner = document.content, document.about.get("run")
             if owner is not None and self.is_begun and owner != identity_hash(self.settings):
                 raise DamagedError(f"{self.path / TIMING} contains the times of another run.")
+            # type() instead of isinstance, because bool is a subclass of int.
             if isinstance(content, dict) and all(type(each) in (int, float) for each in content.values()):
                 return content
             raise DamagedError(f"{self.path / TIMING} is damaged: it does not contain times.")
@@ -506,6 +516,7 @@ def repair(folder: RunFolder, *, checkpoints: bool = False) -> None:
             if others := folder._other_things():
                 raise DamagedError(f"{folder.path} contains {others[0]!r} and no {SETTINGS}.")
             return
+        # Read for its checks only.
         _ = folder.settings
         folder.read_log()
         for step in folder.checkpoints.steps if checkpoints else ():

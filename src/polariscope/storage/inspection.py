@@ -63,6 +63,7 @@ def inspect_folder(path: str | Path) -> list[Finding]:
     if layout.is_search(path):
         for file, kind in ANSWERS:
             if (path / file).exists():
+                # As above, an incompatible format is raised, and damage is listed below.
                 with contextlib.suppress(DamagedError):
                     documents.read_document(path / file, kind)
         return list(_search(SearchFolder(path)))

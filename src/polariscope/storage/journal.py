@@ -47,6 +47,7 @@ class Journal:
         except DamagedError as error:
             self.artefacts.set_aside(self.path, error)
             lines = []
+        # The first line contains the key.
         contents = {line["name"]: line["content"] for line in lines[1:]}
         self._names, self._seen = set(contents), self._log.end.n_bytes
         return contents

@@ -95,6 +95,7 @@ class Lease:
             # is taken, and the claim below fails.
             before = newest(folder)
             lock = _try_lock(folder / layout.LOCK)
+            # The lock is held by a living owner, or by a process without a lease.
             if lock is None and (before is None or not _is_paused(before)):
                 return None
             if lock is not None and before is not None and not _may_follow(before):
@@ -122,6 +123,7 @@ class Lease:
             lock = _try_lock(folder / layout.LOCK)
             if lock is None:
                 return None
+        # Deleted after the claim, because numbers would start again from 1 if no lease existed in between.
         for old in leases(folder):
             if _number(old) < number:
                 old.unlink(missing_ok=True)
@@ -140,6 +142,7 @@ class Lease:
 
     def touch(self) -> None:
         """Send a heartbeat."""
+        # Another process took over and removed the file; check() raises before the next write.
         with contextlib.suppress(FileNotFoundError):
             os.utime(self.file)
 
@@ -178,6 +181,7 @@ def is_taken(folder: str | Path) -> bool:
     if not folder.is_dir():
         return False
     last = newest(folder)
+    # Tested first, because acquiring a lock creates its file.
     lock = _try_lock(folder / layout.LOCK) if (folder / layout.LOCK).exists() else None
     if lock is not None:
         lock.release()
@@ -219,9 +223,11 @@ def _is_paused(lease: Path) -> bool:
     if (owner.host, owner.boot) != (platform.node(), _boot()):
         return True
     try:
+        # Signal 0 only tests if the process exists.
         os.kill(owner.process, 0)
     except ProcessLookupError:
         return False
+    # The process exists and belongs to another user.
     except PermissionError:
         pass
     return True

@@ -51,8 +51,10 @@ class Log:
 
     def append(self, record: dict[str, object]) -> None:
         """Add one line."""
+        # JSON has no NaN; the loop does not log such lines.
         body = json.dumps(record, allow_nan=False)
         chain = chained(self.end.chain, body)
+        # The hash replaces the closing brace and becomes the last entry, so a line is still valid JSON.
         line = f'{body[:-1]}{CHAIN}{chain}"}}\n'.encode()
         with self.path.open("ab") as file:
             if self.guard is not None:
@@ -70,6 +72,7 @@ class Log:
 
     def flush(self) -> Mark:
         """Flush all lines to disk and return the mark after them."""
+        # fsync writes all pages of the file, also those written through another handle.
         with self.path.open("ab") as file:
             os.fsync(file.fileno())
         return self.end
@@ -124,6 +127,7 @@ class Log:
         mark = self.start
         # Bytes after the last line break are a line that is being written, or that a killed process left incomplete.
         for number, line in enumerate(check_regular(self.path).read_bytes().split(b"\n")[:-1], start=1):
+            # Bytes that are not UTF-8 then fail the hash below instead of raising another error.
             body, separator, tail = line.decode("utf-8", errors="replace").rpartition(CHAIN)
             text = f"{body}}}"
             chain = chained(mark.chain, text)

@@ -31,6 +31,7 @@ def check_output(path: Path, argument: str, inputs: Iterable[str | Path] = ()) -
         raise InputError(
             argument, "not be a file that the command reads", got=str(path), remedy="use another name"
         )
+    # Files of a checkpoint are two folders below their run.
     folders = [
         resolved.parent,
         *([resolved.parents[2]] if resolved.parent.parent.name == CHECKPOINTS else []),

@@ -157,6 +157,7 @@ class SeedFolder:
     def models(self) -> list[RunFolder]:
         """Return the runs that were begun, sorted by name."""
         files_of_settings = sorted(self.path.glob(f"*/{layout.SETTINGS}"))
+        # Hidden folders are copies that are not complete.
         return [RunFolder(file.parent) for file in files_of_settings if not file.parent.name.startswith(".")]
 
     def repair(self) -> None:
@@ -196,6 +197,7 @@ def copy_run(source: RunFolder, target: Path) -> None:
     measured = {artefact.path.name for artefact in source.artefacts}
     with files.atomic_folder(target) as part:
         for entry in source.path.iterdir():
+            # Locks and leases belong to the source.
             if entry.name.startswith(".") or entry.name in measured or entry.name == layout.REPORT:
                 continue
             if entry.is_dir():

@@ -42,6 +42,7 @@ class Condition:
         >>> Condition.parse("mig >= 0.3")
         Condition(column='mig', operator='>=', value='0.3')
         """
+        # Operators of two characters come first, because < would match the beginning of <=.
         match = re.fullmatch(r"(.+?)\s*(<=|>=|!=|=|<|>)\s*(.*)", text)
         if match is None:
             raise InputError("a condition", "be COLUMN=VALUE, or with !=, <, <=, >, >=", got=f"{text!r}")
@@ -74,6 +75,7 @@ def value_among(values: Sequence[object], setting: str, name: object) -> object:
         return name
     if name == ORIGINAL:
         return next((value for value in values if value in (None, "none")), name)
+    # A variant can be one of several, joined by +, and can have options after - or :.
     pattern = rf"(.*\+)?{re.escape(str(name))}([-:+].*)?"
     meant = [value for value in values if value is not None and re.fullmatch(pattern, str(value))]
     if len(meant) > 1:

@@ -136,6 +136,7 @@ class StudyDesign:
     """Name of the study; by default the name of its folder."""
 
     def __post_init__(self) -> None:
+        # The dataclass is frozen, so normalised values are set this way.
         put = object.__setattr__
         for part in PARTS:
             put(self, part, tuple(_tables(part, getattr(self, part))))
@@ -149,9 +150,11 @@ class StudyDesign:
         put(self, "listed", tuple(_table("listed", table) for table in _sequence("listed", self.listed)))
         if not isinstance(self.budget, Budget):
             put(self, "budget", Budget(**check_options("budget", Budget, _table("budget", self.budget))))
+        # After the budget, which limits their number.
         put(self, "seeds", _seeds(self.seeds, self.limits.max_planned))
         self._check_count()
         for scope in ("each", "once", "over"):
+            # _table has replaced hyphens in keys, but names of analyses contain them.
             options_by_name = {
                 name.replace("_", "-"): options for name, options in getattr(self, scope).items()
             }
@@ -247,6 +250,7 @@ class StudyDesign:
             ) from None
         except ValueError as error:
             raise InputError("study", "be a TOML file", got=str(error).rstrip(".")) from None
+        # A shipped study writes to the current folder, not into the package.
         folder = file.parent if file == user_path(path) else Path()
         tables = {"out": file.stem, **tables}
         for name in ("out", "runs"):
@@ -349,6 +353,7 @@ def names_of(points: Sequence[Point]) -> list[str]:
     names = []
     for point in points:
         parts = [f"{key}={word(point.axes[key])}" for key in varying if key in point.axes]
+        # Names are also those of links on disk.
         names.append(re.sub(r"[^\w.,=+-]", "_", ",".join(parts))[:MAX_NAME_LENGTH])
     counts = Counter(names)
     return [name if counts[name] == 1 else f"{name},{number}" for number, name in enumerate(names)]
@@ -360,6 +365,7 @@ def varying_axes(points: Sequence[Point]) -> list[str]:
     :param points: the runs of one design.
     """
     keys = dict.fromkeys(key for point in points for key in point.axes if key != "seed")
+    # repr, because values can be lists or tables, which are not hashable.
     return [*(key for key in keys if len({repr(point.axes.get(key)) for point in points}) > 1), "seed"]
 
 
@@ -383,6 +389,7 @@ def _measurement(scope: str, name: str, options: Any) -> Any:
         raise unknown(f"analysis in {scope!r}", name, members)
     if dataclasses.is_dataclass(options) and not isinstance(options, type):
         return build(analyses, options)
+    # True is short for an empty table.
     return build(analyses, name, _table(f"{scope}.{name}", {} if options is True else options))
 
 
@@ -422,6 +429,7 @@ def _lists(name: str, value: object) -> dict[str, tuple[Any, ...]]:
     for key, values in _table(name, value).items():
         if isinstance(values, str | Mapping) or not isinstance(values, Sequence) or not values:
             raise InputError(f"{name}: {key}", "be a list of values, at least one", got=f"{values!r}")
+        # Values in zipped can repeat, because only their combination has to differ.
         if name != "zipped" and len({repr(entry) for entry in values}) < len(values):
             raise InputError(f"{name}: {key}", "not repeat a value", got=f"{values!r}")
         lists[key] = tuple(values)
@@ -436,6 +444,7 @@ def _zip_table(table: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
 
 
 def _seeds(value: Any, limit: int = Budget.max_planned) -> tuple[int, ...]:
+    # Checked before the range is listed, which could exhaust memory.
     if type(value) is int and value > limit:
         raise InputError(
             "seeds", f"be at most {limit:,}, the limit max_planned of [budget]", got=f"{value:,}"

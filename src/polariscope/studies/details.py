@@ -30,6 +30,7 @@ def log_table(ledger: Ledger) -> Table:
     rows: list[Columns] = []
     for entry in ledger.entries():
         common: Columns = {"run": entry.run.name, "state": entry.state, **settings_of(entry.run)}
+        # A run that has not begun has no log.
         with contextlib.suppress(PolariscopeError, OSError):
             lines = Run(entry.run.folder, read_only=True).log()
             rows += [{**common, "step": line["step"], **line_cells(line)} for line in lines]
@@ -154,6 +155,7 @@ def compared(
     runs = [Run(folder) for folder in dict.fromkeys([*first, *second])]
     if steps[1] is None or steps[1] == steps[0]:
         comparison = runs[0].comparison(runs[1:], measure, n_samples, seed, step=steps[0])
+        # If both groups are the same, all runs belong to the first.
         groups = [labels[0]] * len(first) + [labels[1]] * (len(runs) - len(first))
         return dataclasses.replace(comparison, groups=tuple(groups)).average()
     pair = (steps[0] or runs[0].folder.finished_steps or runs[0].n_steps, steps[1])
@@ -161,6 +163,7 @@ def compared(
     ends = [f"{label} at step {step:,}" for label, step in zip(labels, pair, strict=True)]
     members = {
         **{(run, pair[0]): ends[0] for run in range(len(first))},
+        # Runs of the second group come last.
         **{(run, pair[1]): ends[1] for run in range(len(runs) - len(second), len(runs))},
     }
     groups = [members.get(checkpoint, "") for checkpoint in comparison.checkpoints]

@@ -108,7 +108,7 @@ def estimate(ledger: Ledger, progress: AnyProgress | None = None) -> Estimate:
                 per_step, source = trial(study, runs[0], datasets), "a trial"
             except DivergedError:
                 source = "no trial: it diverged"
-        size = sum(disk_of(study, run, datasets) for run in runs[:1]) * len(runs)
+        size = disk_of(study, runs[0], datasets) * len(runs)
         steps = sum(run.steps - min(run.steps, _saved(run)) for run in missing)
         kinds.append(Kind(runs[0].name, len(runs), steps, per_step, source, size))
     return Estimate(
@@ -136,6 +136,7 @@ def trial(study: StudyDesign, run: StudyRun, datasets: Datasets) -> float:
     def listen(step: int, line: object) -> None:  # noqa: ARG001
         moments.append(time.perf_counter())
 
+    # Both would conflict with the short length of a trial.
     settings = {
         name: value for name, value in run.point.arguments.items() if name not in ("epochs", "warmup_steps")
     }
@@ -165,5 +166,6 @@ def disk_of(study: StudyDesign, run: StudyRun, datasets: Datasets) -> int:
     ]
     n_samples = min(len(job.data), max(sample_sizes, default=0))
     models = n_checkpoints if study.checkpoints else 1
+    # Three numbers for each code: mean, variance and sample.
     codes = FLOAT * 3 * n_samples * job.blueprint.n_latents * models if study.analyses("each") else 0
     return weights + n_checkpoints * (1 + states) * weights + codes

@@ -50,6 +50,7 @@ def extremes(table: Table, column: str) -> Table:
             )
         rows += [
             restarts[values.argmax()],
+            # argmin of the reversed values finds the last of equal ones.
             restarts[len(values) - 1 - values[::-1].argmin()],
         ]
         labels += ["best", "worst"]

@@ -117,6 +117,7 @@ class Ledger:
         """Write the design and the readable links; files that are up to date are not touched."""
         self.folder.mkdir(parents=True, exist_ok=True)
         content, earlier = self.study.to_dict(), None
+        # A design that cannot be read is written again.
         with contextlib.suppress(OSError, PolariscopeError):
             earlier = documents.read_document(self.folder / DESIGN, "study").content
         if content != earlier:

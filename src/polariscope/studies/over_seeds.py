@@ -95,6 +95,7 @@ def _aggregate(
         mean=float(values.mean()),
         sd=standard_deviation(values),
         t=t_interval(values, bounds=bounds),
+        # A fixed seed, so a table does not change from call to call.
         bootstrap=bootstrap_interval_of_mean(values, generator(0, "table", column)),
         lowest=runs[0],
         median=runs[(len(runs) - 1) // 2],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -172,6 +173,7 @@ def summary_table(
             f"Bold is the best mean of each dataset ({names}); datasets are not ranked against each other.",
         )
     rows, sides = list(dict.fromkeys(key[0] for key in cells)), list(dict.fromkeys(key[1] for key in cells))
+    # Settings without a value in any row get no column.
     used = [index for index, _ in enumerate(down) if any(row[index] for row in rows)]
     head = tuple(down[index] for index in used)
     rows_shown = [tuple(row[index] for index in used) for row in rows]
@@ -179,7 +181,7 @@ def summary_table(
         grid = [[cells.get((row, side, name)) for side in sides] for row in rows for name in shown_columns]
         marked = [
             _marked(line, [datasets.get((row, side), ()) for side in sides], name)
-            for line, (row, name) in zip(grid, _pairs(rows, shown_columns), strict=True)
+            for line, (row, name) in zip(grid, itertools.product(rows, shown_columns), strict=True)
         ]
         labels = [(*row, column_of(name).label) for row in rows_shown for name in shown_columns]
         columns_of = [side or ("mean ± SD",) for side in sides]
@@ -197,10 +199,6 @@ def summary_table(
     ]
     heads = tuple((*side, column_of(name).label) for side, name in places)
     return SummaryTable(head, tuple(rows_shown), heads, tuple(zip(*by_column, strict=True)), digits, notes)
-
-
-def _pairs(rows: Sequence[tuple[str, ...]], names: Sequence[str]) -> list[tuple[tuple[str, ...], str]]:
-    return [(row, name) for row in rows for name in names]
 
 
 def _words(settings: dict[str, object], names: Sequence[str]) -> tuple[str, ...]:
@@ -243,6 +241,7 @@ def _marked(
     scores: dict[tuple[str, ...], list[float]] = {}
     present = [(cell, data) for cell, data in zip(cells, datasets, strict=True) if cell is not None]
     for cell, data in present:
+        # A cell that does not compete must not be the maximum.
         scores.setdefault(data, []).append(_goodness(column, cell) if cell.competes else -math.inf)
     return [
         cell

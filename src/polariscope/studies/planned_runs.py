@@ -68,6 +68,7 @@ class Datasets:
     def __getitem__(self, record: Mapping[str, object]) -> AbstractDataset:
         key = files.digest(record)
         if key not in self._open:
+            # Dictionaries keep the order of insertion, so the dataset that was opened first is closed.
             while len(self._open) >= self.n_open:
                 del self._open[next(iter(self._open))]
             options = {name: value for name, value in record.items() if name != "name"}
@@ -89,6 +90,7 @@ def _check_device(device: str) -> None:
 
 def _digest(job: RunPlan) -> str:
     """Return the hash of everything that determines the weights of a run."""
+    # Neither device nor threads are part of this hash.
     return weights_hash(job.describe("cpu", {"threads": 1}), affecting(TrainSettings, "weights"))
 
 

@@ -190,6 +190,7 @@ def _selections(table: Table, wished: tuple[str, int], data: dict[str, Any]) -> 
     best_run = str((sign * scored).idxmax())
     selections, missing = [], {}
     for selector in SELECTORS:
+        # A column that the table lacks becomes None, so no row is left.
         both = DataFrame({"value": numbers.get(selector), "metric": numbers[metric]}).dropna()
         if len(both):
             selections.append(_selection(selector, both, sign))

@@ -141,6 +141,7 @@ class SizeTable(AbstractRecord):
         summary = summary_table(table, columns, across=across, digits=1)
         cells = tuple(
             tuple(
+                # Only the number of latents is shown with its spread; the others are costs.
                 cell if cell is None or head[-1] == "n" else dataclasses.replace(cell, sd=None)
                 for cell, head in zip(row, summary.columns, strict=True)
             )
@@ -278,8 +279,8 @@ def size_table(
         for job in jobs:
             for seed in job.search.seeds:
                 results += _searches(job, folder, seed, progress)
-    order = {id(each): index for index, each in enumerate(results)}
-    results.sort(key=lambda each: (methods.index(each.method), order[id(each)]))
+    # Sorting is stable, so the searches of one method keep their order.
+    results.sort(key=lambda each: methods.index(each.method))
     table = SizeTable(tuple(results))
     if jobs[0].search.out is not None:
         table.write(jobs[0].search.out)
@@ -418,8 +419,10 @@ def _searches(
             if not is_open:
                 results[index] = result
                 continue
+            # No answer counts as different from every number of latents.
             answers[index].append(-1 if answer.value is None else int(answer.value))
             if has_settled(answers[index]):
+                # The answers of this and the shorter training agree, so the shorter one is reported.
                 results[index] = before[index]
             elif epochs == MAX_EPOCHS:
                 # Equal answers that have not settled are 0; the note on the row explains them.
@@ -432,6 +435,7 @@ def _searches(
 
 def _dimension(candidates: AbstractCandidates, question: Question) -> int:
     """Return the intrinsic dimension of the data, computed once for all searches of a seed."""
+    # Without a cap, because each search applies its own.
     return first_guess(candidates, dataclasses.replace(question.goal, n_init=None, cap=10**9))[0]
 
 

@@ -117,6 +117,7 @@ class Table:
         """
         if not {"in_use", "n_factors"} <= set(self.columns):
             return self if does else self.replace(self.frame.iloc[:0])
+        # Comparisons with NaN are False, so a run with an unknown number competes.
         return self.replace(self.frame[(self.numbers["in_use"] < self.numbers["n_factors"]) != does])
 
     @property
@@ -271,6 +272,7 @@ class Table:
         names = [name for name in (*self.settings, "step") if name not in without and name in self.columns]
         if not names or self.frame.empty:
             return [({}, np.arange(len(self)))] if len(self) else []
+        # With sort=False, groups are numbered in the order of their first rows, as in drop_duplicates below.
         number = self.frame.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
         first = rows_of(self.frame[names].drop_duplicates())
         return [
@@ -300,6 +302,7 @@ class Table:
         if frame.empty:
             raise InputError(problem="no run of the table is done", remedy="run the study first")
         if "step" in frame.columns:
+            # The finished model of a run has the most steps, so it becomes the last of its rows.
             frame = frame.sort_values("step", kind="stable", na_position="first")
         return self.replace(frame.drop_duplicates("run", keep="last").sort_index())
 

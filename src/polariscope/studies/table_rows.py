@@ -42,6 +42,7 @@ def study_table(ledger: Ledger, *, details: bool = False) -> Table:
             continue
         common = settings_of(entry.run)
         for task, cells in once:
+            # A task is shared by runs that differ in other settings, such as the seed.
             if (
                 task.data == entry.run.point.data
                 and task.settings.items() <= entry.run.point.settings.items()
@@ -55,6 +56,7 @@ def study_table(ledger: Ledger, *, details: bool = False) -> Table:
                     **({"step": step} if study.checkpoints else {}),
                     **common,
                     **cells,
+                    # Results over seeds are those of finished models.
                     **(extra.get(entry.run.hash, {}) if step == entry.step else {}),
                     "message": entry.message or None,
                     "folder": str(entry.run.folder),
@@ -71,6 +73,7 @@ def study_table(ledger: Ledger, *, details: bool = False) -> Table:
 def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[int, Columns]]:
     """Return the models of a run that have a row, by step; an unfinished run has one row with the results so far."""
     if entry.state != "done":
+        # A run that has not begun, or is damaged, has a row without results.
         with contextlib.suppress(PolariscopeError, OSError):
             opened = Run(entry.run.folder, read_only=True)
             return [(entry.step, {**log_cells(opened.log(), None), **time_cells(opened)})]
@@ -94,6 +97,7 @@ def _over_cells(ledger: Ledger) -> dict[str, Columns]:
     cells: dict[str, Columns] = {}
     for task in ledger.over_tasks():
         result = ledger.over_result(task)
+        # Without a result there are no rows to assign.
         for run, row in zip(task.runs, (result or {}).get("rows", ()), strict=False):
             cells[run.hash] = {**cells.get(run.hash, {}), **row}
     return cells
@@ -155,6 +159,7 @@ def runs_table(folders: Sequence[str | Path], step: int | None = None) -> Table:
         raise InputError("folders", "name at least one run")
     axes = [_axes(run) for run in opened]
     names = dict.fromkeys(name for axis in axes for name in axis if name != "seed")
+    # repr, because values can be lists or tables, which are not hashable.
     varying = [name for name in names if len({repr(axis.get(name)) for axis in axes}) > 1]
     settings = (*varying, "seed")
     rows = []

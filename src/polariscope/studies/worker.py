@@ -245,9 +245,11 @@ class Worker:
         if lease is None:
             return False
         with lease:
+            # Another worker can have finished it before this one got the lease.
             if self.ledger.over_result(task) is None:
                 data = self.datasets[task.runs[0].point.data]
                 content = task.analysis.measure([Run(run.folder, data) for run in task.runs])
+                # Another worker owns the task now and stores the result.
                 with contextlib.suppress(LostLeaseError):
                     self.ledger.keep_over_result(task, content, lease.check)
         return True

@@ -42,6 +42,7 @@ class AbstractContract:
         default = ("name", lambda contract: contract.names, None)
         arguments, cases, ids = getattr(metafunc.function, "cases", default)
         wanted = arguments.replace(",", " ").split()
+        # A test without these arguments runs once.
         if all(name in metafunc.fixturenames for name in wanted):
             metafunc.parametrize(arguments, list(cases(self)), ids=ids)
 

@@ -54,6 +54,7 @@ class LinearCandidates(AbstractCandidates):
         self._train(n_latents, steps, changes)
         looks = np.arange(25, steps + 1, 25)
         final = self.solution(n_latents, **changes).variances
+        # All latents fall first, then each rises to its optimum: surplus latents are pruned.
         fall = 0.02 + 0.98 * np.exp(-looks / self.descent)[:, None]
         pruning = (1 - np.exp(-np.maximum(0, looks - 4 * self.descent) / (4 * self.descent)))[:, None]
         return Curves(looks, np.maximum(np.minimum(fall, 1), 0.0) * (1 - pruning) + final * pruning)
@@ -70,6 +71,7 @@ class LinearCandidates(AbstractCandidates):
     def _coordinates(self, count: int) -> np.ndarray:
         """Return standard normal coordinates along principal directions; those beyond the data's are passive."""
         width = max(count, len(self.eigenvalues))
+        # Drawn latent by latent, so the first columns do not depend on the width.
         return generator(self.seed, "rows").standard_normal((width, self.n_samples)).T[:, :count]
 
     def losses(self, n_latents: int, steps: int, **changes: Any) -> Losses:
@@ -92,5 +94,6 @@ class LinearCandidates(AbstractCandidates):
 def exact_answer(eigenvalues: np.ndarray, threshold: float, *, beta: float = 1.0, gamma: float = 1.0) -> int:
     """Return the largest n with Σ_{j ≤ n} min(1, βγ/λ_j) ≤ threshold; surplus latents add 1 each."""
     values = np.sort(np.asarray(eigenvalues, dtype=float))[::-1]
+    # The smallest value avoids a division by 0; the ones are surplus latents.
     variances = np.concatenate([np.minimum(1, beta * gamma / np.maximum(values, 1e-300)), np.ones(1000)])
     return int((np.cumsum(variances) <= threshold).sum())

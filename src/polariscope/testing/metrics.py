@@ -241,6 +241,7 @@ class MetricContract(AbstractContract):
     def test_shared_parts_do_not_change_the_score(self, name: str, variant: str) -> None:
         z = codes("mixed")
         table = Table(z, factors(), np.full(z.shape, 0.05))
+        # Computed first, so the metric uses the shared parts.
         table.mi_table(), table.split(), table.resamples
         options = {option: size for option, size in SMALL.items() if option in options_of(family[name])}
         result = family[name].of(table, variant=variant, **options)

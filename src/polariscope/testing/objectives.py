@@ -79,6 +79,7 @@ class Case:
     feed: Feed
 
     def terms(self, seed: int = 0, step: int = 0) -> Terms:
+        # Spread over the grid, so every factor varies within the batch.
         indices = np.arange(0, 7 * N_SAMPLES, 7)
         batch = self.feed.batch(indices, step)
         return self.recipe.terms(Step(self.model, batch, torch.Generator().manual_seed(seed), self.companion))
@@ -105,6 +106,7 @@ class Case:
 def prepare(recipe: AbstractObjective, kind: str, net: AbstractNet | None = None) -> Case:
     """Return an objective with a model, a companion and a feed."""
     default = "conv" if kind == "image" else MlpNet((6,), (6,))
+    # The estimator 'exact' requires all observations in one batch.
     job = plan(DATA[kind], recipe, net or default, N_LATENTS, batch_size=len(DATA[kind]))
     model = job.blueprint.build(seed=0, data=job.data).double()
     companion = recipe.companion(model, job.data, torch.Generator().manual_seed(0))

@@ -158,8 +158,7 @@ class PosteriorContract(AbstractContract):
     def test_draws_are_differentiable_and_the_generator_alone_decides_them(
         self, recipe: AbstractPosterior
     ) -> None:
-        any_head = made(recipe)
-        head = any_head
+        head = made(recipe)
         inputs = features(4)
 
         def square() -> Tensor:

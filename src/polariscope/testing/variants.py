@@ -51,10 +51,12 @@ class VariantContract(AbstractContract):
         folder: Path = tmp_path_factory.mktemp("data")
         sprites = SpritesDataset(image_size=16)
         indices = np.random.default_rng(0).integers(len(sprites), size=180)
+        # Some observations occur twice, so the variant 'unique' changes the data.
         indices = np.concatenate([indices, indices[:20]])
         about: dict[str, Any] = {"factors": sprites.factors(indices), "factor_names": FACTORS}
         about["factor_kinds"] = sprites.factor_kinds
         tints = np.random.default_rng(1).uniform(0.3, 1, size=(200, 3, 1, 1))
+        # The last feature is constant.
         rows = np.random.default_rng(2).normal([0, 5, -300, 2], [1, 0.1, 50, 0], size=(200, 4))
         rows[180:] = rows[:20]
         arrays = {

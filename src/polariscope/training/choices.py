@@ -53,6 +53,7 @@ def choices(
     if likelihood is not None:
         described.append(Worded(likelihood.text))
     requested_likelihood = requested["likelihood"]
+    # Options of the likelihood can be keyword arguments, or entries of the mapping that names it.
     option_names = set(likelihood_options)
     if isinstance(requested_likelihood, Mapping):
         option_names |= set(requested_likelihood)

@@ -22,6 +22,7 @@ def not_finite(line: Mapping[str, object]) -> list[str]:
             return all(map(is_finite, value.values()))
         if isinstance(value, list | tuple):
             return all(map(is_finite, value))
+        # Counts, text and missing numbers (None) are not signs of divergence.
         return not isinstance(value, float) or math.isfinite(value)
 
     return [name for name, value in line.items() if not is_finite(value)]

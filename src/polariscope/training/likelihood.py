@@ -92,6 +92,7 @@ def _by_values(facts: ValueFacts) -> LikelihoodChoice:
         return LikelihoodChoice("bernoulli", "unit-interval", facts)
     if not facts.is_table or facts.largest is None:
         return LikelihoodChoice("gaussian", "real", facts)
+    # Tested before the rules for counts: many values of a binary table equal the largest one, so it would look bounded.
     if facts.is_binary:
         return LikelihoodChoice("bernoulli", "binary", facts)
     if facts.is_distinct:
@@ -119,6 +120,7 @@ def likelihood_of(
     :param recorded: (default None) name of the likelihood of the resumed run.
     """
     if not decodes:
+        # The values are not read, because without a decoder the likelihood is only a placeholder.
         choice = choose_likelihood(ValueFacts(len(data.shape) == 1, data.is_unit_interval))
         return dataclasses.replace(choice, reason="no-decoder")
     before = before_units_changed(data)

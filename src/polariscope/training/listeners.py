@@ -41,6 +41,7 @@ def step_events(
             return
         sent = now
         text = describe(line) if line is not None else text
+        # Lists, such as the KL of each latent, are left out: facts are single values.
         facts = {name: value for name, value in (line or {}).items() if isinstance(value, int | float | str)}
         # The first step is slow, so the time left is measured from its end.
         left = (steps - step) * (now - begun) / (step - first) if step > first else 0.0

@@ -140,17 +140,20 @@ def train_task(
         for message in run.resume(state.restore):
             logger.warning(message)
     with task.mode(), stop_requests() as stop:
+        # A resumed run already has this line.
         if run is not None and state.step == 0 and (line := task.first_line()) is not None:
             run.log.append(line)
         while state.step < settings.steps and not state.patience.is_exhausted:
             tensors = task.gradients()
             # Stacked, because reading each number separately would wait for the device every time.
             values = torch.stack([value.detach() for value in tensors.values()]).tolist()
+            # Raised before the update, so the weights in memory and in the last checkpoint are still finite.
             if not all(map(math.isfinite, values)):
                 raise diverged(task.causes(dict(zip(tensors, values, strict=True))), state.step + 1)
             task.update()
             state.step += 1
 
+            # Sums are part of the state, so a run that resumes between two lines logs the same means.
             for name, value in zip((*tensors, "steps"), (*values, 1), strict=True):
                 state.totals[name] = state.totals.get(name, 0.0) + value
             line = None
@@ -160,6 +163,7 @@ def train_task(
                 if names := not_finite(line):
                     raise diverged([f"logged {name}" for name in names], state.step)
                 state.patience.observe(line, state.model)
+                # Appended before the checkpoint below is saved, because the checkpoint stores the length of the log.
                 if run is not None:
                     run.log.append(line)
             is_interrupted = False
@@ -169,12 +173,14 @@ def train_task(
                 except KeyboardInterrupt:
                     is_interrupted = True  # as if it were a signal: this step is saved first
             is_last = state.step == settings.steps or state.patience.is_exhausted
+            # The last step is always saved, so a later call with more steps can continue from it.
             due = state.step % settings.checkpoint_every == 0 or is_last
             if run is not None and (due or is_interrupted or stop.is_set()):
                 saved = cast(Trained, state.model)  # networks that are trained in a folder can be saved
                 run.save_checkpoint(
                     state.step, saved, state.tensors(), state.metadata(), keep_all=task.keeps_checkpoints
                 )
+            # In the last step nothing is left to stop; stop_requests raises the signal again for the caller.
             if is_interrupted or (stop.is_set() and not is_last):
                 raise KeyboardInterrupt
     if state.patience.is_exhausted:
@@ -232,18 +238,22 @@ class ModelTask(AbstractTask[TrainSettings]):
     def gradients(self) -> dict[str, Float[Tensor, ""]]:
         state, settings = self.state, self.settings
         self.batch = self.feed.batch(self.order.batch(state.step), state.step)
+        # The rate is a function of the step, so a checkpoint need not store the state of a scheduler.
         for group in state.optimisers["model"].param_groups:
             group["lr"] = settings.learning_rate_at(state.step)
+        # Kept for causes(), which computes the terms of a failed step again.
         self.noise_before = state.noise.get_state()
         self.terms = self.objective.terms(Step(self.model, self.batch, state.noise, state.companion))
         numbers = {name: term.per_batch for name, term in self.terms.items()}
         numbers["loss"] = step_gradients(self.terms, self.trained)
+        # Only the model's gradient is logged and clipped, not that of an adversary.
         numbers["gradient"] = gradient_norm(self.trained["model"], settings.clip_gradient)
         return numbers
 
     def update(self) -> None:
         for optimiser in self.state.optimisers.values():
             optimiser.step()
+        # Normalisation layers follow the training without a gradient, so no optimiser updates them.
         for layer in self.following:
             layer.advance()
 
@@ -263,6 +273,7 @@ class ModelTask(AbstractTask[TrainSettings]):
                 name: float(term.weight) if term.trains == "model" else 0.0
                 for name, term in self.terms.items()
             },
+            # The step is already counted; this is the rate that it used.
             "learning_rate": settings.learning_rate_at(step - 1),
             **self.probe.latents(settings.probe_samples),
         }
@@ -285,6 +296,7 @@ class ModelTask(AbstractTask[TrainSettings]):
             for name, term in terms.items():
                 if not term.value.requires_grad:
                     continue
+                # The terms share one graph, which has to survive until the last of them.
                 gradients = torch.autograd.grad(
                     term.per_batch, parameters, retain_graph=True, allow_unused=True
                 )
@@ -337,11 +349,13 @@ def first_state(
     :param data: the training data.
     :param settings: settings of the training.
     """
+    # Weights are drawn on the CPU, so they do not depend on the device.
     with DATA_LOCK:
         companion = objective.companion(
             model, data, torch.Generator().manual_seed(derive(settings.seed, "companion"))
         )
     trained, optimisers = make_optimisers(model, companion, objective, settings)
+    # Module.to moves parameters in place, so the optimisers still refer to them.
     companion = None if companion is None else companion.to(model.device)
     noise = torch.Generator(model.device).manual_seed(derive(settings.seed, "noise"))
     patience = Patience.of(settings, objective)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
         return False
+    # 32 MB is the largest MMAP_THRESHOLD that glibc accepts on 64-bit systems.
     settings = {TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 64 * 2**20, MMAP_THRESHOLD: 32 * 2**20}
     return all(mallopt(ctypes.c_int(name), ctypes.c_int(value)) == 1 for name, value in settings.items())
 
@@ -56,10 +58,10 @@ def check_memory(job: RunPlan) -> None:
     with torch.device("meta"):
         model = Model(job.blueprint, None, torch.Generator())
     n_weights = sum(weight.numel() for weight in model.parameters())
-    n_values = 1
-    for length in job.blueprint.shape:
-        n_values *= length
-    needed = 4 * COPIES * n_weights + batch_bytes(n_values, min(job.settings.batch_size, len(job.data)))
+    # Weights are float32, 4 bytes each.
+    needed = 4 * COPIES * n_weights + batch_bytes(
+        math.prod(job.blueprint.shape), min(job.settings.batch_size, len(job.data))
+    )
     limit = machine_memory() if job.settings.max_memory is None else int(job.settings.max_memory * 1e9)
     if needed > limit:
         raise InputError(

@@ -43,6 +43,7 @@ class Probe:
     def _batch(self, start: int, stop: int, step: int) -> Batch:
         """Return a batch, which is rendered or read once and cached."""
         if (start, stop) not in self._batches:
+            # The position takes the place of the step, so the partners in pairs are the same in every evaluation.
             self._batches[start, stop] = self.feed.batch(self.indices[start:stop], start, stream="probe")
         return dataclasses.replace(self._batches[start, stop], step=step)
 
@@ -64,9 +65,11 @@ class Probe:
         moments, rates = [], []
         n_samples = min(n_samples, len(self.indices))
         for rows in self._chunks(n_samples):
+            # No objective is evaluated here, so the step does not matter.
             batch = self._batch(rows.start, rows.stop, 0)
             q = model.encode(batch.x, batch.auxiliary)
             prior = model.prior.given(batch.auxiliary)
+            # The prior's moments need not have a row per sample, but the chunks are concatenated below.
             shape = torch.broadcast_tensors(q.mean, q.variance, *passive_shape(model, prior))
             moments.append([part.cpu().double() for part in shape])
             if model.has_density:
@@ -98,6 +101,7 @@ class Probe:
             with evaluating(self.feed.model):
                 terms = objective.terms(Step(self.feed.model, batch, noise, self.companion))
             for name, term in terms.items():
+                # The last chunk can be shorter, so the mean of each chunk is weighted by its size.
                 sums[name] = sums.get(name, 0.0) + float(term.per_batch) * (stop - start) / len(self.indices)
         return sums
 

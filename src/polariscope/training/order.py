@@ -25,6 +25,7 @@ class DataOrder:
 
     def batch(self, step: int) -> Int[np.ndarray, " batch"]:
         epoch, number = divmod(step, self.batches_per_epoch)
+        # Steps come in order, so only the permutation of the current epoch is kept.
         if epoch != self._epoch:
             self._permuted = generator(self.seed, "order", epoch).permutation(self.indices)
             self._epoch = epoch

@@ -75,6 +75,7 @@ class Patience:
         loss = self.monitored(line)
         if loss < self.best_loss:
             self.best_step, self.best_loss, self.waited = step, loss, 0
+            # Cloned, because state_dict refers to the weights, which the next step changes in place.
             self.best_weights = {name: value.clone() for name, value in model.state_dict().items()}
         elif self.best_step:
             self.waited += 1
@@ -96,6 +97,7 @@ class Patience:
         """Return the counts, as a checkpoint stores them; empty if training never stops early."""
         if not self.limit:
             return {}
+        # JSON has no infinity.
         loss = self.best_loss if self.best_step else None
         return {"patience": {"best_step": self.best_step, "best_loss": loss, "waited": self.waited}}
 

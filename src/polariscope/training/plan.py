@@ -113,6 +113,7 @@ class RunPlan:
             "training_identity": to_plain(self.settings.identity()),
         }
         record["hash"] = settings_hash(record)
+        # None of the entries below is part of the hash.
         record["n_observations"] = len(self.data)
         record["split"] = self.settings.split_in_words(self.data, self.split)
         if (feature_variance := self.feature_variance) is not None:
@@ -174,6 +175,7 @@ def plan(
         prior,
         likelihood if suitable is None else suitable.name,
     )
+    # The likelihood is chosen in the original units and comes first, because counts and values in [0, 1] keep theirs.
     data = units_for(data, selected["likelihood"], keep_units=keep_units)
     routed = route(selected, options)
     if "steps" in routed["training"] and routed["training"].get("epochs") not in (None, "none"):
@@ -183,6 +185,7 @@ def plan(
         )
     n_latents = _as_count(n_latents)
     concepts: dict[str, Any] = {}
+    # The objective comes first in `selected`; the defaults of the likelihood depend on it.
     for kind, choice in selected.items():
         with _named_as_passed(kind, options):
             if kind == "likelihood" and not isinstance(choice, AbstractLikelihood):
@@ -224,6 +227,7 @@ def plan(
     )
     settings = settings.for_data(data)
     parts = settings.split_of(data)
+    # After the split, because an epoch is a pass over its training part.
     settings = settings.resolved(len(parts.train))
     check_objective(concepts["objective"], data, blueprint, settings)
     check_patience(concepts["objective"], settings, parts)
@@ -259,6 +263,7 @@ def recorded_settings(out: str | Path | RunFolder | None) -> Mapping[str, Any] |
     if out is None:
         return None
     folder = out if isinstance(out, RunFolder) else RunFolder(out)
+    # Settings without a model or checkpoint are left from a run that failed early, and need not be kept.
     has_model = folder.is_begun and (folder.checkpoints.steps or folder.model_file.exists())
     return folder.settings if has_model and folder.kind == RUN else None
 
@@ -281,6 +286,7 @@ def choose(
         else for_table(len(data), is_discrete=_is_discrete(data, likelihood)),
         "posterior": "diagonal",
         "prior": "isotropic",
+        # After the general defaults, because those of the objective take precedence.
         **concept.defaults,
     }
     arguments = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
@@ -378,6 +384,7 @@ def check_objective(
     if "pairs" in objective.needs:
         Transition.check(data)
     if "labels" in objective.needs:
+        # Called for its error: a dataset without discrete factors is refused.
         class_labels(data, np.zeros(1, dtype=np.int64))
     objective.check(data, blueprint, settings.batch_size)
 
@@ -446,6 +453,7 @@ def concept_of(kind: str, choice: PartLike) -> Any:
     name = choice.get("name") if isinstance(choice, Mapping) else choice
     if isinstance(name, str):
         return FAMILIES[kind][name]
+    # A class of the family is a dataclass, too, but it has no values for its options.
     if inspect.isclass(name) or not dataclasses.is_dataclass(name):
         raise InputError(
             kind, "be a name, a mapping with a 'name', or an object of the family", got=f"{choice!r}"

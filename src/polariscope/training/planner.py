@@ -78,6 +78,7 @@ def slowed(pace: Pace, rate: object) -> Pace:
     """
     if not isinstance(rate, int | float) or not 0 < rate < pace.learning_rate:
         return pace
+    # A planned pace that is already longer is not shortened.
     steps = min(pace.steps * pace.learning_rate / rate, max(pace.steps, IMAGES.steps))
     return dataclasses.replace(pace, steps=int(round(steps, -2)))
 

@@ -39,6 +39,7 @@ def open_finished(run: RunFolder, steps: int, read: Callable[[Path], Opened]) ->
         run.set_model_aside()
         return None
     if finished is not None:
+        # A damaged log only gives a warning, because the model does not depend on it.
         try:
             run.read_log()
         except PolariscopeError as error:
@@ -101,6 +102,7 @@ def recording_failure(run: RunFolder) -> Iterator[None]:
         if not run.forget() and not run.revert():
             run.keep_failure("diverged", str(error), error.step)
         raise
+    # KeyboardInterrupt is not an Exception: the loop has already saved a checkpoint for it.
     except Exception:
         if not run.forget():
             run.revert()

@@ -123,6 +123,7 @@ class TrainSettings:
         """Return the settings with ``epochs`` converted to steps, from the size of the training split."""
         steps = self.steps
         if self.epochs is not None:
+            # As in DataOrder: an incomplete batch is dropped, and a split smaller than a batch is one batch.
             steps = max(1, round(self.epochs * max(1, n_train // self.batch_size)))
         every = self.validate_every or self.log_every * math.ceil(VALIDATE_EVERY / self.log_every)
         return dataclasses.replace(self, steps=steps, epochs=None, validate_every=every)
@@ -179,7 +180,9 @@ class TrainSettings:
 
     def learning_rate_at(self, step: int) -> float:
         """Return the learning rate of the step after ``step`` finished ones."""
+        # step + 1, because a first step with rate 0 would be lost.
         warmup = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
+        # Both limits avoid a division by 0 and a negative rate if the warm-up is longer than the training.
         progress = min(1.0, max(0, step - self.warmup_steps) / max(1, self.steps - self.warmup_steps))
         decay = {
             "constant": 1.0,

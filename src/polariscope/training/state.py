@@ -36,6 +36,7 @@ class TrainState:
 
     def take_means(self) -> dict[str, float]:
         """Return the averages of the numbers since the last line of the log, and reset the sums."""
+        # train_task counts the steps under this name, together with the numbers.
         count = self.totals.pop("steps")
         means = {name: value / count for name, value in self.totals.items()}
         self.totals = {}

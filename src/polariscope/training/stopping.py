@@ -37,6 +37,7 @@ def stop_requests() -> Iterator[threading.Event]:
     try:
         yield stop
         is_too_late = bool(signals)
+    # An error of the training takes precedence over the request to stop.
     except BaseException:
         is_too_late = False
         raise
@@ -44,6 +45,7 @@ def stop_requests() -> Iterator[threading.Event]:
         for number, handler in earlier.items():
             signal.signal(number, handler)
     if is_too_late:  # in the last step this training needs no stop, but its caller must not continue
+        # SIG_DFL and SIG_IGN are not callable: raised again, they would kill the process at once or do nothing.
         if callable(earlier[signal.Signals(signals[0])]):
             signal.raise_signal(signals[0])
         raise KeyboardInterrupt  # the same as one step earlier

@@ -45,6 +45,7 @@ def threads_for(work: int, cores: int) -> int:
 
 def available_cores() -> int:
     """Return the number of cores for this process, at most the number of PyTorch threads (``OMP_NUM_THREADS``)."""
+    # The affinity respects the cores that a job scheduler assigned; macOS and Windows have no such function.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, torch.get_num_threads()))
 
@@ -117,6 +118,7 @@ def check_threads(threads: object) -> int | None:
     """
     if threads is None:
         return None
+    # bool is a subclass of int.
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise InputError("threads", "be an integer, at least 1", got=f"{threads!r}")
     return int(threads)

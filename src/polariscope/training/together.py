@@ -39,6 +39,8 @@ def together(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
             torch.set_num_threads(threads)  # a new thread inherits the number that any thread set last
             return job()
 
+        # Threads do not inherit context variables, and a context can be entered by one thread only, so each
+        # gets a copy.
         running = [pool.submit(contextvars.copy_context().run, run, job) for job in jobs]
         for done in concurrent.futures.as_completed(running):
             if done.exception() is not None:

@@ -137,6 +137,8 @@ def train(
         run.check(record)
         finished = open_finished(run, job.settings.steps, lambda file: read_model(file, str(torch_device)))
         if finished is not None:
+            # The stored settings can have more steps than the model, if a process that extended the run was killed
+            # early.
             run.settle(record)
             finished.folder = run.path
             return finished
@@ -252,6 +254,7 @@ def choose_device(device: DeviceLike) -> torch.device:
             raise TypeError(device)
         resolved = torch.device(device)
         torch.empty(0, device=resolved)  # fails if this machine lacks the device
+    # PyTorch without CUDA raises AssertionError.
     except (RuntimeError, AssertionError, TypeError):
         raise InputError(
             "device", "be auto, or one of cpu, cuda, mps that this machine has", got=f"{device!r}"

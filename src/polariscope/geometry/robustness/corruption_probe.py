@@ -120,6 +120,7 @@ def _compare(
     nearest = _nearest(moved.mean, clean.mean)
     return Corrupted(
         retained=float(1 - lost.sum() / total.sum()),
+        # A ratio of 1 gives 0 for latents whose clean code is constant.
         retained_by_latent=1 - np.divide(lost, total, out=np.ones_like(lost), where=total > 0),
         spread=spread_ratio(moved.mean, clean.mean),
         rate=moved.rate,
@@ -148,4 +149,5 @@ def _nearest(
     """Return the row of the nearest code, in units of each latent's standard deviation, without constant latents."""
     scale = codes.std(axis=0)
     both = np.concatenate([queries, codes])[:, scale > 0] / scale[scale > 0]
+    # All rows are compared with each other; only the block of queries against codes is used.
     return squared_distances(both)[: len(queries), len(queries) :].argmin(axis=1)

@@ -42,6 +42,7 @@ def uniform_noise(
 def standard_corruptions() -> dict[str, Corruption]:
     """Return the corruptions of mushom2020 §5.6: pixels flipped with probability 0.001, 0.01 and 0.05; inversion."""
 
+    # A function, because a lambda in the loop would use the last probability for all.
     def flipping(probability: float) -> Corruption:
         return lambda x, random: flip_pixels(x, probability, random)
 

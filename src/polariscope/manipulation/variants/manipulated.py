@@ -54,6 +54,7 @@ class ManipulatedVariant(AbstractVariant):
         return {**super().read_options(base, arguments), **folder}
 
     def check(self) -> None:
+        # A relative path would change its meaning with the current folder; the dataclass is frozen.
         object.__setattr__(self, "folder", str(resolved_path(self.folder, "folder")))
         architecture = self.manipulation.architecture
         if self.key is not None and self.key != self.manipulation.digest:
@@ -99,6 +100,7 @@ class ManipulatedVariant(AbstractVariant):
         return moved_bytes(x, m, self.manipulation.architecture.epsilon)
 
     def values(self, indices: ArrayLike | int) -> Float[np.ndarray, "sample *shape"]:
+        # Values of images are derived from their bytes, so both agree.
         if len(self.shape) == 3:
             return AbstractDataset.values(self, indices)
         from polariscope.manipulation.bounds import moved_values

@@ -53,6 +53,7 @@ def aggregate_log_density(
 ) -> AggregateLogDensity:
     """Estimate log q̂(z_i) and log q̂(z_ij) at one draw per sample of a batch."""
     joint, marginals = pairwise_log_density(posterior, z)
+    # Weights are added as logarithms under the sum of exponentials.
     weights = weight_matrix(estimator, len(z), n_data).log().to(z)
     return AggregateLogDensity(
         torch.logsumexp(joint + weights, dim=1),
@@ -115,6 +116,7 @@ def pairwise_log_density(
         raise InputError(
             problem="estimates of q(z) require a Gaussian posterior", got=type(posterior).__name__
         )
+    # With Σ = LLᵀ, ‖L⁻¹(z − μ)‖² is the squared Mahalanobis distance; each factor is solved for all draws at once.
     white = torch.linalg.solve_triangular(posterior.factor, difference.permute(1, 2, 0), upper=False)
     constant = posterior.log_determinant + z.shape[1] * math.log(2 * math.pi)
     return -0.5 * (white.square().sum(1).T + constant), marginals

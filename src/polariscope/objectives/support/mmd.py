@@ -22,6 +22,7 @@ from polariscope.objectives.support.refusals import refuse_single_samples
 def prior_width(prior: AbstractPriorDistribution) -> Width:
     """Return σ_z, the root of the mean variance of a normal prior's latents, or 1 for any other prior."""
     normal = prior.normal()
+    # Detached, because the width of a kernel must not be trained through the prior.
     return 1.0 if normal is None else normal[1].detach().exp().mean().sqrt()
 
 

@@ -82,6 +82,7 @@ def draw_delta(logged: Series, course: Course | None) -> Markup:
     """Draw Δ_KL over the steps, from the log and at the checkpoints, with the threshold."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, "Δ_KL")
+        # A logarithmic axis cannot show 0.
         draw_line(axes, Series(logged.steps, np.maximum(logged.values, MIN_DELTA)), TRAIN, "log")
         if course is not None:
             values = np.maximum(course.delta_kl, MIN_DELTA)
@@ -102,6 +103,7 @@ def draw_std(history: History, std: Float[np.ndarray, "line latent"], regime: Re
     """Draw std μ of each latent over the steps of the log, coloured by its final type."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, "std μ of each latent")
+        # Reversed, so the most informative latents are drawn last, on top.
         for latent in reversed(regime.order):
             kind = regime.latents[latent].type
             draw_line(axes, Series(history.steps, std[:, latent]), COLOURS[kind], None, _width(kind))

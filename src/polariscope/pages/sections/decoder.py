@@ -262,6 +262,7 @@ def _traversals(record: ReportRecord, views: Views) -> dict[str, Any]:
             "moves": [
                 f"{move.feature} {move.first:.4g} → {move.last:.4g}".replace(" -", " −")
                 for move in (views.moves[index] if views.moves else ())
+                # A change that four digits do not show is left out.
                 if f"{move.first:.4g}" != f"{move.last:.4g}"
             ],
         }

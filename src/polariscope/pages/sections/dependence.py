@@ -76,6 +76,7 @@ def draw_correlation(
             for (i, j), value in np.ndenumerate(values):
                 if i == j:
                     continue
+                # Adding 0 turns −0 into 0; a small negative number can still be rounded to −0.00.
                 text = f"{value + 0.0:.2f}".replace("-0.00", "0.00")
                 write_cell(axes, j + 0.5, i + 0.5, text, on_dark=bool(abs(value) > 0.6))
         add_colour_bar(figure, mesh, axes, shrink=0.6, ticks=[-1, 0, 1])

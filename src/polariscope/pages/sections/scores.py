@@ -57,6 +57,7 @@ class ScoresSection(AbstractSection):
         if not shown:
             only = (_newest(subject, source=source, latents="in-use") for source in ("mean", "sampled"))
             return next((Scored(scores) for scores in only if scores is not None), None)
+        # Only scores of the same codes and samples are comparable.
         same = {name: getattr(shown[0], name) for name in ("source", "n_samples", "seed")}
         in_use = _newest(subject, latents="in-use", **same)
         return Scored(shown[0], shown[1] if len(shown) > 1 else None, in_use)
@@ -93,6 +94,7 @@ def scores_view(
     :param sampled: (default None) scores of the sampled representation.
     :param in_use: (default None) scores of the latents in use.
     """
+    # Reversed, so the first metric with each kind of evidence is used.
     by_evidence = {score.evidence: score for score in reversed(scores.scores.values())}
     information, importance, accuracy = (
         by_evidence.get(kind) for kind in ("information", "importance", "accuracy")
@@ -136,6 +138,7 @@ def is_no_better_than_chance(score: Score) -> bool:
 
 
 def _row(word: str, score: Score, sampled: Score | None, in_use: Score | None) -> dict[str, Any]:
+    # Scores that were computed in another way are not comparable.
     if in_use is not None and in_use.way != score.way:
         in_use = None
     low, high = score.bounds

@@ -101,6 +101,7 @@ def candidate_value(size: Size, trial: Trial) -> float:
 
 def latest(size: Size) -> list[Trial]:
     """Return the last trial of each candidate and seed, in order; a search can resume a candidate with more steps."""
+    # Later trials of a candidate replace earlier ones.
     last = {(candidate_value(size, trial), trial.seed): trial for trial in size.trials}
     return [last[key] for key in sorted(last)]
 

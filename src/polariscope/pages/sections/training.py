@@ -86,6 +86,7 @@ def read_history(lines: Sequence[dict[str, Any]]) -> History:
         steps=np.array([line["step"] for line in lines]),
         kl=_kl(lines),
         trace=_series(lines, lambda line: line["trace"]),
+        # The default argument binds the type of this pass.
         counts={kind: _series(lines, lambda line, kind=kind: line[kind]) for kind in TYPES},  # type: ignore[misc]
         delta=_series(lines, lambda line: line["delta_kl"]) if _have(lines, "delta_kl") else None,
         std=np.array([line["std"] for line in lines], dtype=np.float64) if _have(lines, "std") else None,

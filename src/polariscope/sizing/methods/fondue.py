@@ -92,6 +92,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
         for latest in wide_forecasts(candidates, goal, step_limit, trials):
             wide = latest  # kept for _cut_short, if the time limit is reached before the next one
         assert wide is not None
+        # Held-out losses are comparable with linear models only if the loss is −ELBO; otherwise they are None.
         linear = None if wide.held_out is None else closed_form(candidates, goal)
         if linear is not None and linear.evidence.has_noise_floor and linear.beats(wide.held_out):
             return _by_closed_form(candidates, goal, wide, linear, trials)
@@ -107,6 +108,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
             raise OutOfTimeError(f"{early} {error}") from None
         return _cut_short(trials, wide, goal, str(error))
     except CapError:
+        # The limit of the data is an answer, but reaching the caller's cap is an error.
         if not is_limit_of_data or wide is None:
             raise
         notes = [ALL_FIT.format(no_surplus(goal.cap).capitalize()), *_overfitting_note(wide, goal.cap)]
@@ -167,6 +169,7 @@ def _early_stopped(
 def _fit(candidates: AbstractCandidates, goal: Goal, n_latents: int, steps: int) -> Trial:
     """Train a model from scratch for ``steps`` steps, within the limits of the search, and return its trial."""
     steps = min(max_steps(candidates, goal), max(SETTINGS.first_verdict, steps))
+    # With the limit as first verdict, the model is trained for all steps and judged once.
     return decide(
         candidates, n_latents, goal.threshold, steps, first=steps, learning_rate=goal.careful_rate()
     )
@@ -202,6 +205,7 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
     if full:
         highest = goal.cap
     low, high = min(wide.low, answer), max(min(highest, goal.cap), answer)
+    # At least 1, unless the end is already 0.
     low = max(min(1, low), low - SETTINGS.seed_margin)
     notes = [why, *_overfitting_note(wide, answer)]
     low = low if wide.best is None else min(low, wide.best.value)

@@ -97,4 +97,5 @@ def eigenvalues_of(rows: Float[np.ndarray, "sample feature"]) -> Float[np.ndarra
     eigenvalues = np.maximum(np.linalg.eigvalsh(product / n_samples)[::-1], 0.0)
     # Directions without variance get tiny eigenvalues from rounding.
     eigenvalues[eigenvalues < eigenvalues[0] * max(rows.shape) * np.finfo(np.float32).eps ** 2] = 0.0
+    # XXᵀ has only n_samples eigenvalues; the others are 0.
     return np.pad(eigenvalues, (0, n_features - len(eigenvalues)))

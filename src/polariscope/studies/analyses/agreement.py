@@ -43,12 +43,14 @@ class AgreementAnalysis(AbstractOver):
             codes = run.representation(self.n_samples, self.seed)
             used = gaussian_kl(codes.mean, codes.variance).mean(axis=0) > 0.01
             columns = ranked(codes.mean[:, used])
+            # The correlation of a constant column is NaN.
             varies = np.ptp(columns, axis=0) > 0 if columns.size else np.zeros(0, dtype=bool)
             ranks.append(columns[:, varies])
         matrix = np.eye(len(runs))
         for i in range(len(runs)):
             for j in range(i):
                 matrix[i, j] = matrix[j, i] = matched(ranks[i], ranks[j])
+        # Without the agreement of a run with itself, which is 1.
         others = (matrix.sum(axis=1) - 1) / (len(runs) - 1)
         return {
             "agreement": float(others.mean()),
@@ -67,6 +69,7 @@ def matched(x: np.ndarray, y: np.ndarray) -> float:
     smaller = min(x.shape[1], y.shape[1])
     if smaller == 0:
         return 0.0
+    # corrcoef returns all pairs of columns; this is the block of x against y.
     related = np.abs(np.corrcoef(x, y, rowvar=False)[: x.shape[1], x.shape[1] :])
     rows, columns = assign(related)
     return float(related[rows, columns].mean())

@@ -28,6 +28,7 @@ class CompareAnalysis(AbstractOver):
     """Seed for drawing the observations."""
 
     def __post_init__(self) -> None:
+        # Raises an error for an unknown name.
         family[self.similarity]
 
     def measure(self, runs: Sequence[Run]) -> dict[str, Any]:

@@ -79,8 +79,10 @@ class CoordinatesAnalysis(AbstractAnalysis[Coordinates]):
         data = run.data()
         pairs = self._pairs(data)
         mean, rows = codes.mean[: self.n_points], slice(self.n_points)
+        # polar_test refuses an axis that is constant.
         latents = [j for j in range(mean.shape[1]) if np.ptp(mean[:, j]) > 0]
         planes = list(itertools.combinations(latents, 2))
+        # 200 is the minimum that polar_test accepts.
         if not pairs or not planes or len(mean) < 200:
             return Coordinates("none")
         assert codes.factors is not None
@@ -95,6 +97,7 @@ class CoordinatesAnalysis(AbstractAnalysis[Coordinates]):
             )
 
         def explained(choice: tuple[tuple[int, int], tuple[int, int]]) -> float:
+            # Only the scores are used here, and the interval costs most of the time.
             alignment = test(*choice, n_bootstrap=1)
             return max(alignment.cartesian, alignment.polar)
 

@@ -38,6 +38,7 @@ class DimensionAnalysis(AbstractAnalysis[Dimensions]):
     record = Dimensions
 
     def __post_init__(self) -> None:
+        # Raises an error for an unknown name.
         for name in self.names:
             estimators[name]
 

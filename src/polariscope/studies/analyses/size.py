@@ -48,6 +48,7 @@ class SizeAnalysis(AbstractOnce):
 
     def is_kept(self, folder: Path) -> bool:
         try:
+            # Reading the columns raises an error if the answer is damaged; it is then computed again.
             return SearchFolder(folder).has_answer and self.columns(folder) is not None
         except PolariscopeError:
             return False

@@ -71,6 +71,7 @@ class InformationByPassive(AbstractFigure):
         figure, all_axes = panels([""] * len(quantities))
         colours, markers = colours_of(SOURCES), markers_of(SOURCES)
         for axes, quantity in zip(all_axes, quantities, strict=True):
+            # Shifted, so the intervals of both codes do not overlap.
             for shift, source in zip((-0.06, 0.06), SOURCES, strict=True):
                 line_rows = [row for row in rows if (row["quantity"], row["source"]) == (quantity, source)]
                 x = [number_in(row, "passive") + shift for row in line_rows]

@@ -81,12 +81,14 @@ class LatentScatter(AbstractFigure):
                 cmap=CYCLIC if factor_rows[0]["kind"] == "cyclic" else colours,
                 s=3,
                 lw=0,
+                # Thousands of points would make a vector file large.
                 rasterized=len(factor_rows) > 2000,
             )
             bar = figure.colorbar(points, ax=axes)
             bar.outline.set_visible(False)
             if few:
                 classes = sorted(set(values))
+                # A bar from 0 to k − 1 is divided into k colours of equal width; ticks are in their middles.
                 middles = [(index + 0.5) * (1 - 1 / len(classes)) for index in range(len(classes))]
                 bar.set_ticks(middles, labels=[f"{value:g}" for value in classes])
             axes.set_xlabel(str(factor_rows[0]["first_latent"]).replace("mean.", "mean of latent "))

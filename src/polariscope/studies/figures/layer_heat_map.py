@@ -83,6 +83,7 @@ class LayerHeatMap(AbstractFigure):
                 cells.setdefault((row["row"], row["column"]), []).append(row)
             for group in cells.values():
                 if len(group) == len(measures):
+                    # See bonheme2023 §7.2.2 for why the smaller value is the more reliable one.
                     smallest: Row = min(group, key=lambda row: number_in(row, "similarity"))
                     rows.append({**smallest, "measure": SMALLER, "title": SMALLER})
         return tuple(rows)
@@ -103,6 +104,7 @@ class LayerHeatMap(AbstractFigure):
                 values[position] = number_in(row, "similarity")
                 if max(values.shape) <= MAX_LAYERS:
                     value = float(values[position])
+                    # The colour map is dark for small values.
                     write_cell(axes, *position[::-1], cell(value), on_dark=value < 0.62, size=5)
             mesh = axes.imshow(values, cmap="magma", vmin=0, vmax=1)
             size = 6 if max(values.shape) <= MAX_LAYERS else 5

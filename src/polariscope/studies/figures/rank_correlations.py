@@ -56,6 +56,7 @@ class RankCorrelations(AbstractFigure):
         table = with_elbo(table)
         accuracies = [name for name in table.measured if re.search(r"[.](by_size[.]\d+|efficiency)$", name)]
         probes = {name.partition(".by_size")[0] for name in accuracies}
+        # Probes are the downstream task here, not a metric.
         metrics = list(self.metrics) or [name for name in metric_columns(table) if name not in probes]
         need(table, *metrics)
         columns = {"metrics": metrics, "unsupervised": list(UNSUPERVISED), "downstream": accuracies}[

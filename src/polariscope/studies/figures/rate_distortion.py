@@ -86,6 +86,7 @@ class RateDistortion(AbstractByStrength):
                     mfc=colours[name] if on_frontier else "white",
                     label=name if on_frontier else "_",
                 )
+            # Reversed, so the first run of each strength is the one that is labelled.
             firsts = {row["strength"]: row for row in reversed(line_rows)}
             in_line = sorted(firsts.values(), key=lambda row: in_order(row["strength"]))
             add_labels(axes, tuple(in_line), "rate", "distortion")
@@ -108,6 +109,7 @@ def _is_beaten(row: Row, others: list[Row]) -> bool:
     """Return True if another run has less of one quantity and not more of the other."""
     point = number_in(row, "rate"), number_in(row, "distortion")
     return any(
+        # Equal runs do not beat each other.
         rate <= point[0] and distortion <= point[1] and (rate, distortion) != point
         for rate, distortion in (
             (number_in(other, "rate"), number_in(other, "distortion")) for other in others

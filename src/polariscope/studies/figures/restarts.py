@@ -42,6 +42,7 @@ class RestartsFigure(AbstractFigure):
         across, models = across_of(table, self.across), table.finished
         every = models.numbers[metric].dropna()
         low, high = every.min(), every.max()
+        # If all values are equal, bins of any width contain them.
         edges = np.linspace(low, high if high > low else low + 1, self.n_bins + 1)
         figure_rows: list[Row] = []
         labels = [panels_of(models, across)[every.index], series_of(models, (across,))[every.index]]

@@ -101,6 +101,7 @@ class StripsFigure(AbstractFigure):
         values = np.array([number_in(row, "value") for row in rows])
         if not len(values):
             return
+        # A density of equal values is not defined.
         if self.shape == "violin" and len(values) >= MIN_RUNS and np.ptp(values) > 0:
             parts: dict[str, Any] = dict(axes.violinplot(values, [position], widths=0.8, showextrema=False))
             for body in parts["bodies"]:

@@ -152,6 +152,7 @@ class _RayProcess(AbstractProcess):
         self._code: int | None = None
 
     def poll(self) -> int | None:
+        # A timeout of 0 returns at once, also if the actor has not answered.
         if self._code is None and self._ray.wait([self._answer], timeout=0)[0]:
             try:
                 self._code = self._ray.get(self._answer)
@@ -212,6 +213,7 @@ def _check_address(address: str) -> None:
 @contextlib.contextmanager
 def _connected(address: str) -> Iterator[Any]:
     """Yield the module ray, connected to a cluster; an existing connection stays open."""
+    # Ray sends no usage statistics.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == HERE:
         # Read when Ray is imported: servers then listen on 127.0.0.1 alone, as on Windows and macOS.

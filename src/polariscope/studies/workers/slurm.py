@@ -52,6 +52,7 @@ class Jobs(AbstractJobs):
     def are_done(self) -> bool:
         """True if all jobs have ended; queries SLURM."""
         first, *others = self.handles
+        # One forced query updates the states of all jobs.
         return bool(first.done(force_check=True)) and all(job.done() for job in others)
 
     def wait(self, *, progress: bool = False) -> dict[State, int]:

@@ -31,6 +31,7 @@ def bound(
         lowest, highest = low, high + (wide.n_activating if is_sure else 0)
     else:
         lowest, highest = wide.low, wide.high
+    # Decided before the margin is added, which could reach the cap by itself.
     is_open = high >= goal.cap
     if is_pruned:
         with_shared = max(answer, wide.value) + wide.n_shared

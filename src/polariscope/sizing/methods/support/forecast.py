@@ -79,6 +79,7 @@ class Forecast:
 
         :param steps: gradient steps of a narrow model that is initialised from this one.
         """
+        # A narrow model continues from the wide one, so its steps are added to those of the wide one.
         doublings = 0.0 if self.has_settled else min(1.0, math.log2(1 + steps / self.steps))
         now, then = np.array(self.traces), np.array(self.coming)
         return now + doublings * (then - now)
@@ -128,6 +129,7 @@ def forecast(
     for share in SETTINGS.trend_windows:
         level, slope, _ = lines(steps, variances, share)
         lowest, highest = bounds(level, slope, SETTINGS.forecast_doublings)
+        # A fitted line can fall below 0.
         values.append(first_stretch(trace_by_width(np.maximum(level, 0), n_features), threshold))
         drifts.append(slope[np.argsort(level)][: values[-1] + 1].sum() / threshold)
         rising = trace_by_width(highest, n_features)
@@ -135,6 +137,7 @@ def forecast(
         lows.append(first_stretch(rising, (1 - SETTINGS.threshold_margin) * threshold))
         highs.append(first_stretch(falling, (1 + SETTINGS.threshold_margin) * threshold))
         moves += [values[-1], first_stretch(rising, threshold), first_stretch(falling, threshold)]
+    # Level and slope are now those of the last quarter, the second window.
     traces = trace_by_width(np.maximum(level, 0), n_features)
     coming = trace_by_width(np.clip(level + slope, 0, np.maximum(1, level)), n_features)
     n_activated = activations(steps, variances)
@@ -144,6 +147,7 @@ def forecast(
     value = values[-1]
     lower, upper = SETTINGS.half_active
     surplus = np.sort(level)[value:]
+    # Only latents beyond the answer count: those within it are already part of it.
     half_active = surplus[(surplus > lower) & (surplus < upper)]
     n_shared = int((1 - half_active).sum()) if n_features is None else 0
     return Forecast(
@@ -180,10 +184,13 @@ def trace_by_width(
     """
     ordered = np.sort(variances)
     sums = np.cumsum(ordered)
+    # m − n in the denominator of r_n must be positive.
     if n_features is None or n_features <= len(ordered):
         return sums
+    # A variance of 0 would make a single direction outweigh all others.
     inverse = 1 / np.maximum(ordered, 1e-12)
     widths = np.arange(1, len(ordered) + 1)
+    # The sum over n < j ≤ W in r_n, for every n.
     beyond = inverse.sum() - np.cumsum(inverse)
     return sums * (n_features - len(ordered) + beyond) / (n_features - widths)
 
@@ -203,6 +210,7 @@ def activations(
     array([0.  , 0.92])
     """
     passive = np.ones((1, variances.shape[1]))  # the state of all latents before the first measurement
+    # The last state up to each step: passive, or the last measurement if there is one.
     quarter, half, now = (
         np.concatenate([passive, np.minimum(1, variances[steps <= steps[-1] * part])])[-1]
         for part in (0.25, 0.5, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -29,14 +30,14 @@ def elbow_of(candidates: AbstractCandidates, goal: Goal, measure: Callable[[int,
         )
     for width in widths:
         value = measure(width, steps)
+        # The decision is provisional until the knee is known.
         trials.append(Trial(width, candidates.seed, value, "fits", steps))
     bend = knee(widths, [trial.statistic for trial in trials], seed=candidates.seed)
     if bend.value is None or bend.interval is None:
         return SeedResult(None, None, tuple(trials), bend.notes)
-    decided = tuple(trial if trial.n_latents <= bend.value else _too_many(trial) for trial in trials)
+    decided = tuple(
+        trial if trial.n_latents <= bend.value else dataclasses.replace(trial, decision="too many")
+        for trial in trials
+    )
     low, high = bend.interval
     return SeedResult(round(bend.value), (math.floor(low), math.ceil(high)), decided, bend.notes)
-
-
-def _too_many(trial: Trial) -> Trial:
-    return Trial(trial.n_latents, trial.seed, trial.statistic, "too many", trial.steps)

@@ -47,6 +47,7 @@ def wide_forecasts(
                 latest.value > width - SETTINGS.min_surplus and steps >= SETTINGS.first_look * 4
             ):
                 break
+        # Only for the first width, which the caller can have set; later ones were reached by doubling.
         if SETTINGS.max_width_ratio * max(1, latest.value) < width and width > min_width and len(trials) == 1:
             width = min_width
             continue
@@ -74,4 +75,5 @@ def _predicted(curves: Curves, threshold: float | int, n_features: int | None) -
         latest = dataclasses.replace(latest, held_out=min(loss for _, loss, _ in curves.held_out))
     if best is None:
         return latest
+    # Earlier, the last quarter has too few measurements for a line.
     return dataclasses.replace(latest, best=until(max(best, SETTINGS.first_look)))

@@ -35,6 +35,7 @@ def verify(
         is_pruned = "pruned_from" in how
         first = SETTINGS.first_look_narrow if is_pruned else SETTINGS.first_verdict
         is_first = len(trials) == n_wide
+        # n + 1 latents must also be within the cap and narrower than the wide model.
         if is_first and candidates.benefits_from_parallel and n < min(goal.cap, len(wide.traces) - 1):
             candidates.watch_together((n, n + 1), min(first, step_limit), **how)  # mostly these two decide
         has_descended = is_pruned and wide.steps >= SETTINGS.min_steps

@@ -54,6 +54,7 @@ def _interval(representation: Representation, count: Count, seed: int) -> tuple[
                     representation.mean[rows],
                     representation.variance[rows],
                     representation.sampled[rows],
+                    # A prior that depends on the sample has a row for each.
                     prior_variance=prior if prior is None or prior.ndim == 1 else prior[rows],
                 )
             )

@@ -53,6 +53,7 @@ def panels(
     width = COLUMN if across == 1 or (narrow and across == 2) else PAGE
     figure, used = axes_grid((width, height * down + 0.3), len(titles), across, share_y=share_y)
     for axes, title in zip(used, titles, strict=True):
+        # Names can contain a dollar sign, which matplotlib would read as mathematics.
         axes.set_title("" if title == ALL else readable(title), parse_math=False)
     return figure, used
 
@@ -107,6 +108,7 @@ def mark_strengths(axes: Axes, rows: Rows) -> None:
         axes.set_xscale("log")
     if len(ticks) <= 8:
         axes.set_xticks(list(ticks.values()), [show(value) for value in ticks])
+        # A logarithmic axis would label minor ticks as well.
         axes.set_xticks([], minor=True)
     if not numeric:
         axes.set_xlim(-0.4, len(ticks) - 0.6)
@@ -207,10 +209,12 @@ def add_legend(figure: Figure, all_axes: Sequence[Axes]) -> None:
         for axes in all_axes
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
+    # Counted before "all runs" is removed, because one other entry still has to be named.
     several = len(handles) > 1
     handles.pop(ALL, None)
     if several:
         width, longest = figure.get_size_inches()[0], max(map(len, handles))
+        # About 0.06 inches for a letter and 0.45 for the line next to the label.
         fit = max(1, int(width / (0.45 + 0.06 * longest)))
         n_rows = -(-len(handles) // fit)
         labels = list(map(readable, handles))
@@ -232,6 +236,7 @@ def add_labels(axes: Axes, rows: Rows, x: str, y: str, *, joined: bool = False) 
         value, point = show(row["strength"]), (number_in(row, x), height)
         text = value if row["setting"] in named else f"{setting_in_words((row,))} = {value}"
         named.add(row["setting"])
+        # Below the point if the line rises from it, otherwise above.
         beside = (5, -8) if joined and following > height else (5, 4)
         axes.annotate(
             text, point, beside, textcoords="offset points", fontsize=6.5, color=INK, parse_math=False,

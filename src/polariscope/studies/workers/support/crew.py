@@ -83,6 +83,7 @@ class Crew:
                     if code is None or worker not in self.processes:  # still running, or stopped just now
                         continue
                     self.processes.remove(worker)
+                    # The code of a worker that was interrupted.
                     if code == 130:
                         raise KeyboardInterrupt
                     if code in (1, 2):
@@ -111,6 +112,7 @@ class Crew:
             self.processes.remove(worker)
 
     def _saved(self) -> tuple[int, ...]:
+        # Finished analyses count as progress, too.
         return tuple(saved_steps(run) + self.ledger.looks_done(run) for run in self.ledger.runs)
 
     @contextlib.contextmanager
