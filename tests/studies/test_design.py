@@ -263,3 +263,11 @@ def test_the_count_of_a_design_is_the_number_of_its_points() -> None:
     Study.from_dict({**design, "budget": {"max_planned": n_points}})
     with pytest.raises(InputError, match=f"has {n_points} runs"):
         Study.from_dict({**design, "budget": {"max_planned": n_points - 1}})
+
+
+@pytest.mark.parametrize("value", ["2024-01-01", "12:00:00", "inf", "nan"])
+def test_values_that_no_record_can_store_are_refused(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(f'[data]\nname = "digits"\n[settings]\nsteps = {value}\n')
+    with pytest.raises(InputError, match=r"a study has (no dates|finite numbers)"):
+        Study.load(file)

@@ -508,6 +508,8 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def _validated(self, X: Any, reset: bool) -> Shaped[np.ndarray, "sample ..."]:
         refuse_masked(X, "X")
+        if getattr(X, "is_meta", False):
+            raise InputError("X", "contain numbers", got="a tensor on the meta device, which has none")
         min_samples = MIN_SAMPLES if reset else 1
         if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
             _refuse_large_integers(X)

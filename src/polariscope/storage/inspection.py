@@ -86,13 +86,7 @@ def _run(run: RunFolder) -> Iterator[Finding]:
     log = run.path / layout.LOG
     if log.exists() or run.model_file.exists() or run.checkpoints.steps:
         yield _verify(log, lambda _: run.read_log(), REPEAT)
-        if log.is_file() and (content := log.read_bytes()) and not content.endswith(b"\n"):
-            yield Finding(
-                log,
-                "leftover",
-                "its last line is incomplete, because the process that wrote it was killed",
-                "the next train command removes it",
-            )
+        yield from _incomplete(log, "the next train command removes it")
     if run.model_file.exists():
         is_manipulation = False
         with contextlib.suppress(PolariscopeError):
@@ -126,6 +120,7 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         elif JOURNAL_NAME.fullmatch(entry.name):
             remedy = f"delete it, then run polariscope course {run.path} with the same settings to compute it again"
             yield _verify(entry, verify_journal, remedy)
+            yield from _incomplete(entry, "the next course command removes it")
         elif entry.name.endswith(layout.ASIDE):
             yield Finding(entry, "set aside", "it was damaged and has been computed again", "delete it")
         elif entry.name.endswith(files.PART):
@@ -179,6 +174,13 @@ def _search(search: SearchFolder) -> Iterator[Finding]:
         yield from _search(SearchFolder(folder))
     for entry in sorted(search.path.glob(f".*{files.PART}")):
         yield _leftover(entry)
+
+
+def _incomplete(path: Path, remedy: str) -> Iterator[Finding]:
+    """Yield a finding if the last line of a file is incomplete."""
+    if path.is_file() and (content := path.read_bytes()) and not content.endswith(b"\n"):
+        what = "its last line is incomplete, because the process that wrote it was killed"
+        yield Finding(path, "leftover", what, remedy)
 
 
 def _leftover(path: Path) -> Finding:

@@ -407,7 +407,10 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, datetime.date | datetime.time):
         raise InputError(problem=f"a study has no dates or times, got {value}", remedy="write text in quotes")
-    return value.item() if getattr(value, "shape", None) == () else value
+    value = value.item() if getattr(value, "shape", None) == () else value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(problem=f"a study has finite numbers only, got {value}", remedy="write a number")
+    return value
 
 
 def _sequence(name: str, value: object) -> Sequence[Any]:
