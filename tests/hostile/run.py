@@ -342,6 +342,8 @@ def attack(seed: int, seconds: float | None, processes: int, keep: Path | None) 
             for future in done:
                 try:
                     record = future.result()
+                except KeyboardInterrupt:  # the signal reached the worker as well
+                    over = is_interrupted = True
                 except RuntimeError as error:  # the harness itself: an undisturbed command fails
                     tally.broken.append(str(error))
                 else:
