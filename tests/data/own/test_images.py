@@ -323,3 +323,9 @@ def test_folders_without_images_are_refused(tmp_path):
         from_folder(tmp_path)
     with pytest.raises(InputError, match=r"but .*nowhere is not a folder"):
         from_folder(tmp_path / "nowhere")
+
+
+def test_a_circular_link_among_pictures_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.png").symlink_to(tmp_path / "a.png")
+    with pytest.raises(InputError, match="a circular link"):
+        from_folder(tmp_path)

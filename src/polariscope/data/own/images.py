@@ -101,7 +101,7 @@ class FolderDataset(AbstractDataset):
                 if name.startswith(".") or Path(name).suffix.lower() not in FORMATS:
                     continue
                 file = Path(folder, name)
-                if file.is_symlink() and not file.resolve().is_relative_to(root):
+                if file.is_symlink() and not resolved_path(file).is_relative_to(root):
                     raise InputError(
                         problem=f"{file} is a link to a file outside {root}",
                         remedy="copy that file into the folder",
