@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # read once, when PyTorch is imported
     typed = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in typed
+    # --debug is accepted anywhere on the line, so it is removed before parsing.
     tokens = [word for word in typed if word != "--debug"]
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -64,6 +65,7 @@ def _dispatch(tokens: list[str]) -> int:
     from polariscope.cli.app import make_app
 
     try:
+        # typer ends every command with SystemExit.
         make_app(tokens)(tokens, prog_name="polariscope")
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else DONE if leave.code is None else FAILED

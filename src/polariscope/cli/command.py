@@ -229,6 +229,7 @@ def as_typer(function: Callable[..., Any]) -> Callable[..., None]:
             # typer passes an empty list for a repeatable flag that is absent.
             if value is not None and value != []:
                 values_by_part[part][name] = value
+        # Commands can then distinguish a default from a value that was typed.
         context.meta[EXPLICIT] = frozenset(name for values in values_by_part.values() for name in values)
         built = {part: record.build(values_by_part[part]) for part, record in records.items()}
         arguments = {**{name: _expanded(value) for name, value in values.items()}, **built}
@@ -296,6 +297,7 @@ def _typer_option(option: Option, shown: str | None) -> Any:
     is_off = option.default is False or (option.default is None and not described)
     help_text = explain(option) + ("" if is_off else default_note(option, described))
     if is_switch(option.annotation):
+        # A switch that is off by default needs no --no- form.
         names = flag.name if option.default is False else f"{flag.name}/--no-{flag.name[2:]}"
         return Annotated[bool | None, typer.Option(names, help=help_text, show_default=False)]
     kind: Any = list[str] | None if flag.repeated else str | None

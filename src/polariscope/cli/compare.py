@@ -73,6 +73,7 @@ def compare(
 
     out, measure = options.out, options.measure
     if out is not None:
+        # Checked before the comparison, which can take long.
         check_target(out, "out", folder=True)
     opened = [open_target(run, explicit_options(context)) for run in runs]
     if len({run is None for run in opened}) > 1:
@@ -132,6 +133,7 @@ def _compare_codes(
     from polariscope.runs.compare_models import compare as compare_models
 
     names = [file.stem for file in files]
+    # Files in different folders can have the same name.
     labels = names if len(set(names)) == len(names) else [str(file) for file in files]
     codes = {label: [load_codes(file)] for label, file in zip(labels, files, strict=True)}
     return compare_models(codes, measure=measure, progress=progress, **options)

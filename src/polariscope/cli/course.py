@@ -82,6 +82,7 @@ def course(
             **dataclasses.asdict(subset),
             progress=progress,
         )
+    # An unfinished run is judged by its last checkpoint.
     step = None if opened.is_finished else opened.steps[-1]
     for line in opened.verdict(**dataclasses.asdict(subset), step=step).lines:
         say(line)

@@ -55,6 +55,7 @@ class Forward:
             name, equals, value = word.partition("=")
             if name != self.flag:
                 continue
+            # --flag=value is one word, --flag value are two.
             after = index + 1 if equals or not has_value else index + 2
             value = value if equals else " ".join(tokens[index + 1 : after])
             if self.value is not None and value != self.value:

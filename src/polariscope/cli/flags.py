@@ -192,6 +192,7 @@ class FlagCommand(RecordCommand):
             typer.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
         parameters = self.get_params(ctx)
+        # For each flag, whether it is a switch, which takes no value.
         declared = {
             flag: getattr(parameter, "is_flag", False) or flag == "--help"
             for parameter in parameters

@@ -138,6 +138,7 @@ class _AttackProgress:
     def __call__(self, step: int, line: dict[str, Any] | None) -> None:
         if self.quiet:
             return
+        # At the first step, so nothing is printed for a finished manipulation.
         if self.line is None:
             import torch
 

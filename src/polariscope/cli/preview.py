@@ -36,6 +36,7 @@ def write_contact_sheet(file: Path, data: AbstractDataset, n_samples: int, seed:
         raise InputError("out", "end in .png", got=file)
     files.check_target(file, "out")
     indices = draw(data, n_samples, seed)
+    # Checked before the images are read.
     side = math.ceil(math.sqrt(len(indices))) * (max(data.shape[1:]) + GAP)
     if side > MAX_SIDE:
         raise InputError(

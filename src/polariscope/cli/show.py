@@ -32,6 +32,7 @@ def show(run: Folder) -> None:
     opened = Run(run)
     say(repr(opened))
     try:
+        # Read for its checks only.
         opened.folder.read_log()
     except PolariscopeError as error:
         say(f"Damaged: {error}")

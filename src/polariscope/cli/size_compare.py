@@ -57,6 +57,7 @@ def size_compare(
     with interruptible(search.out):
         job = prepare(context, source, options.methods or COMPARED, search=search, **records)
         first = options.methods[0] if options.methods else COMPARED[0]
+        # Only the choices for the first method are announced.
         request = supported_options(first, job.request, options.methods or COMPARED)
         chosen = announced(dataclasses.replace(job, request=request), first)
         with SizeProgress(quiet=search.quiet, chosen=chosen) as progress:

@@ -206,6 +206,7 @@ def interruptible(out: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         if out is not None:
             raise
+        # Not the usual message, which suggests to resume the command.
         print(f"\nInterrupted: {NOT_SAVED}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
 

@@ -59,6 +59,7 @@ def bars_of(size: Size) -> list[Text]:
         return []
     threshold = size.threshold if size.threshold is not None and size.threshold > 0 else None
     largest = max(trial.statistic for trial in trials) or 1.0
+    # Very large values are cut, so models near the threshold can still be distinguished.
     top = largest if threshold is None else min(MAX_THRESHOLDS * threshold, max(largest, 1.5 * threshold))
     lines = []
     for trial in trials:

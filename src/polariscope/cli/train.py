@@ -408,6 +408,7 @@ class TrainingProgress:
         from polariscope.core.progress import ProgressDisplay
         from polariscope.training.listeners import step_events
 
+        # At the first step, so nothing is printed for a finished run.
         if not self.begun and not self.quiet:
             if self.chosen:
                 say(self.chosen, errors=True)

@@ -36,6 +36,7 @@ def save(vae: VAE, folder: Path) -> None:
     Parameters that are objects are written as mappings. A random_state that is a generator is written as the seed that
     was drawn from it, so fitting the loaded estimator gives the same result.
     """
+    # The folder is replaced as a whole, so other files in it would be lost.
     if folder.exists() and (
         not folder.is_dir() or {file.name for file in folder.iterdir()} - {MODEL, ESTIMATOR}
     ):

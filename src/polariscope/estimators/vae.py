@@ -527,8 +527,10 @@ class VAE(TransformerMixin, BaseEstimator):
                 if self.missing == "refuse" and np.isnan(checked.min(initial=0)):
                     find_gaps([(0, checked)]).refuse("X", tuple(getattr(self, "feature_names_in_", ())))
                 return checked
+            # InputError is a ValueError, too.
             except InputError:
                 raise
+            # The message of scikit-learn does not name the columns.
             except ValueError as error:
                 if not (names := _text_columns(X)):
                     raise
@@ -647,6 +649,7 @@ def _train(
     # Without early stopping all observations are used for training, and the log is measured on the same ones.
     split = Split(everything, everything, everything[:0])
     if job.settings.patience:
+        # A fit has no later use for a test part, so both parts are used for validation.
         held_out = np.concatenate([job.split.validation, job.split.test])
         split = Split(job.split.train, held_out, everything[:0])
     with using_threads(threads or choose_threads(job, model, split.train)):

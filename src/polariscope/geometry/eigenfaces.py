@@ -94,6 +94,7 @@ def eigenfaces(
             average = torch.stack(pixels).sum(dim=0) / len(indices)
             code = model.encode(model.place(average[None])).mean[0].double().cpu().numpy()
     deviation = np.concatenate(deviations).mean(axis=0)
+    # A stable sort keeps the order of equal latents on every machine.
     latents = tuple(int(j) for j in np.argsort(deviation, kind="stable")[:n_faces])
     faces = traverse_code(model, code, latents, np.array([-reach, reach]), centre=code)
     return Eigenfaces(decode(model, code[None])[0], faces, latents, deviation[list(latents)], code, reach)

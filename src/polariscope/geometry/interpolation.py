@@ -120,6 +120,7 @@ def codes_between(
     a, b = first / lengths[0], second / lengths[1]
     # Use the tangent of the half-angle: arccos(a·b) loses half the digits of small angles.
     omega = 2 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))
+    # sin ω is the denominator below.
     if omega > np.pi - 1e-6:
         raise InputError(
             problem="a spherical path requires directions that are not opposite",

@@ -91,6 +91,7 @@ def polar_test(
     x, y = (plane - middle).T
     radius = np.hypot(x, y)
     reach = float(radius.max())
+    # An angle is measured relative to π, the other coordinates relative to the largest radius.
     scales = zip((x, y, radius, np.arctan2(y, x)), (reach, reach, reach, np.pi), strict=True)
     bins = np.stack([_equal_bins(values, scale) for values, scale in scales], axis=1)
     explained = _explained(bins, columns)

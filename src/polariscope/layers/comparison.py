@@ -183,6 +183,7 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
             )
 
         scores = tables(self.matrix)
+        # Averaged over the pairs first, because the error is that of their mean.
         parts = np.array([tables(part).mean(axis=0) for part in self.parts])
         table = self._heat_map(scores, parts, rows=rows, columns=columns, row_label=one, column_label=other)
         n_models = len({model for pair in pairs for model in pair})

@@ -188,6 +188,7 @@ class AttackTask(AbstractTask[AttackSettings]):
             x, _, codes = self.feed.batch(self.order.batch(number), noise)
             batches.append(torch.stack(self._losses(x, codes, trains=False)))
         entangled, disentangled = torch.stack(batches).mean(0).tolist()
+        # The data are not changed yet.
         numbers = (entangled, disentangled, entangled - disentangled, 0.0)
         return {"step": 0, **dict(zip(NUMBERS, numbers, strict=True))}
 

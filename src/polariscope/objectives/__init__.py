@@ -205,6 +205,7 @@ def run_forward(step: Step) -> ForwardPass:
     model, batch = step.model, step.batch
     q = model.encode(batch.x, batch.auxiliary)
     z = q.sample(step.generator)
+    # The draw is used only if the KL has no closed form.
     rate = kl(q, model.prior.given(batch.auxiliary), z)
     return ForwardPass(q, z, -model.decode(z).log_density(batch.x), rate)
 

@@ -68,6 +68,7 @@ class BetaTcObjective(AbstractObjective):
         # Both are only logged.
         with torch.no_grad():
             information = forward.posterior.log_density(forward.z).sum(1) - q.joint
+            # All parts use the same draw, so they add up to the rate at that draw.
             dimension_wise = q.marginals - step.model.prior.given(batch.auxiliary).log_density(forward.z)
         return {
             **forward.terms(),

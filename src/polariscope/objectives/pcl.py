@@ -82,6 +82,7 @@ class PclObjective(AbstractObjective):
         h, partner = (step.model.encode(frame).mean for frame in (batch.x, pair_of(batch)))
         true = step.run_companion(h, partner)
         shuffled = step.run_companion(h, partner[cyclic_order(len(h), step.generator)])
+        # The score is a logit: true pairs are positive.
         right = (true > 0).to(h.dtype) + (shuffled < 0).to(h.dtype)
         return {
             "contrast": Term(0.5 * (functional.softplus(-true) + functional.softplus(shuffled))),

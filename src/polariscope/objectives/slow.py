@@ -80,6 +80,7 @@ class SlowObjective(AbstractObjective):
         moved = mean[:n] - mean[n:]
         # Seen from the partner, the distance has the opposite sign.
         crossed = laplace_cross_entropy(torch.cat([moved, -moved]), log_variance, self.rate)
+        # ½ log 2πeσ².
         entropy = 0.5 * (math.log(2 * math.pi) + 1 + log_variance)
         return {
             # unflatten pairs row i with row n + i, its partner.
@@ -103,5 +104,6 @@ def laplace_cross_entropy(
     """
     deviation = torch.exp(0.5 * log_variance)
     relative = distance / deviation
+    # The two terms of the bracket, with 2 Φ(t) − 1 = erf(t / √2).
     near = deviation * math.sqrt(2 / math.pi) * torch.exp(-0.5 * relative**2)
     return -math.log(rate / 2) + rate * (near + distance * torch.erf(relative / math.sqrt(2)))

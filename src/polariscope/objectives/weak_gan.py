@@ -142,6 +142,7 @@ class WeakGanObjective(AbstractObjective):
         true, false = step.run_companion(*map(torch.cat, both)).chunk(2)
         return {
             "generation": Term(functional.softplus(-fooled)),
+            # Detached, so the encoder's loss does not train the decoder.
             "inversion": Term(-model.encode(fake.detach()).log_density(z), weight=self.inversion),
             "discriminator": Term(
                 functional.softplus(-true) + functional.softplus(false), trains="companion"

@@ -44,6 +44,7 @@ def repeat_call(settings: Mapping[str, Any], run: str) -> str:
     defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
     # The defaults of rate, batch size and length depend on the data, so their values are always written.
     always = {"seed", *(field.name for field in dataclasses.fields(Pace))}
+    # The objective of the run sets other defaults for these options.
     always |= {*settings.get("defaults_of_objective", ())}
     training = {**{key: defaults[key] for key in defaults if key in always}, **settings["training"]}
     arguments |= {

@@ -83,6 +83,7 @@ def add_glossary(page: str) -> str:
             elif name in silent:
                 silent.remove(name)
         elif name == "th":
+            # In column headers a term is explained every time.
             in_head = 'scope="col"' in part
     listed = "".join(
         f'<div><dt id="word-{term.slug}">{escape(term.name)}</dt><dd>{escape(term.meaning)}</dd></div>\n'

@@ -60,6 +60,7 @@ def measure_manipulation(
     n_samples = min(n_samples, len(original))
     indices = generator(seed, "page").choice(len(original), size=n_samples, replace=False)
     largest = 0.0
+    # In parts, to bound the memory.
     for part in np.array_split(indices, -(-n_samples // 256)):
         difference = changed.values(part).astype(np.float64) - original.values(part)
         largest = max(largest, float(np.abs(difference).max()))

@@ -83,6 +83,7 @@ class Page:
             colours=COLOURS,
             version=__version__,
             script=Markup(script),
+            # The content security policy of the page allows this script only.
             script_hash=Markup(_hash_of(script)) if script else "",
             # "</script>" in a text would end the script element.
             data=Markup(json.dumps(self.data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),

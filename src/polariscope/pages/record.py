@@ -135,7 +135,9 @@ def make_record(
         if isinstance(path, Run) and data is None
         else Run(path.path if isinstance(path, Run) else path, data)
     )
+    # Refuses unknown files before anything is computed.
     requested_files = _requested_files(run, show)
+    # Listed before results are read, because reading sets damaged files aside.
     damaged = run.folder.artefacts.damaged()
     for reason in damaged.values():
         logger.warning("%s It is not in the report; 'polariscope check %s' lists remedies.", reason, run.path)

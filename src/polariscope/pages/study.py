@@ -127,6 +127,7 @@ def study_page(record: StudyRecord) -> Page:
         facts=record.facts,
         record=record,
         sections=sections,
+        # The script of the page writes text, which the glossary would not reach.
         explains_terms=False,
         style="study.css",
         script="study.js",

@@ -41,6 +41,7 @@ def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | Non
             "models", "be runs, models or arrays in a list", got=f"an object of type {type(items).__name__}"
         )
     groups = dict(items) if isinstance(items, Mapping) else None
+    # A mapping from names to arrays is one model with its layers, not a mapping of groups.
     if groups is not None and any(isinstance(members, np.ndarray) for members in groups.values()):
         raise InputError(
             "models", "be several", remedy="put the layers of one model in a list: [{'layer': array}]"
@@ -196,6 +197,7 @@ def find_data(sources: Sequence[Source], data: DataLike | None) -> AbstractDatas
         if source.run is None:
             raise InputError("data", "be given, since not all models belong to a run")
         record = TrainedRun(source.run).settings["data"]
+        # Equal data share a fingerprint, so several entries are different data.
         records[record["fingerprint"]] = (source.label, record)
     if len(records) > 1:
         (first, record), (second, other) = list(records.values())[:2]

@@ -67,6 +67,7 @@ def encode(
     if data is None:
         raise InputError("data", "be given for a model that does not belong to a run")
     dataset = as_dataset(data)
+    # A model encodes data in the units of its training.
     if isinstance(model, AbstractModel) and model.units:
         from polariscope.data.chain import in_units
 

@@ -170,6 +170,7 @@ class _Follower:
         """Positions among ``indices`` of the observations for the results on layers, ascending."""
         n = self.plan.n_samples
         drawn = generator(self.plan.seed, "course", "layers").permutation(n)[: self.plan.n_layer_samples]
+        # LayerTap requires ascending rows.
         return np.sort(drawn)
 
     def compress_references(self, space: Scratch) -> None:

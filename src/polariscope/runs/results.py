@@ -48,6 +48,7 @@ class CachedResults:
         :param observations: the observations.
         :param settings: other settings that the result depends on.
         """
+        # The actual number, so None and a number above the size of the data give the same key.
         counted = {"n_samples": len(self.run.choose(observations)), "seed": observations.seed}
         return self.key_of(kind, observations.step, observations.part, {**counted, **settings})
 
@@ -69,6 +70,7 @@ class CachedResults:
         :param kind: class of the record, with ``to_dict`` and ``from_dict``.
         :param compute: function that computes the record.
         """
+        # Added even if it cannot be written, so Run.is_saved detects that.
         self.used.add(self.run.folder.artefacts.file(key))
         stored = self.run.folder.artefacts.read(key)
         if stored is None:

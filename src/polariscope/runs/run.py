@@ -136,6 +136,7 @@ class Run(TrainedRun):
         if cached is not None:
             return Representation.from_arrays(*cached)
         self.results.check_may_compute(key)
+        # Imported only if the codes are not cached, because PyTorch is slow to import.
         from polariscope.models.inference import represent
 
         representation = represent(

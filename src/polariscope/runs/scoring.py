@@ -57,6 +57,7 @@ def scores_of(
         return earlier.only(names)
     results.check_may_compute(key)
     rep = represent(observations)
+    # Options belong to a metric and apply to all its variants.
     members = {name.partition(":")[0] for name in missing}
     options_of_missing = {name: options[name] for name in options if name in members}
     scores = score(

@@ -150,6 +150,7 @@ class TrainedRun:
         :param step: (default None: the finished model) step of a checkpoint; see :attr:`steps`.
         :param device: (default "cpu") PyTorch device.
         """
+        # Imported here, because many uses of a run do not need PyTorch.
         from polariscope.models.model import read_model
 
         model = read_model(self._model_file(step), device)
@@ -196,6 +197,7 @@ class TrainedRun:
                 problem=f"{self.path} has no finished model: the run was interrupted",
                 remedy=("run the same train command again to resume it", *self._or_a_step()),
             )
+        # The model on disk is that of a shorter training.
         if step is None and not self.is_finished:
             raise InputError(
                 problem=(

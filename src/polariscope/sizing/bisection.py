@@ -106,6 +106,7 @@ def search_guided(
     (16, [11, 14, 16, 17])
     """
     _check_range(1, cap)
+    # cap + 1 is never tried; it only closes the range.
     low, high, n = 0, cap + 1, _crossing(predicted, threshold)
     fitting: list[tuple[float, float]] = []
     for n_measured in itertools.count(1):

@@ -266,6 +266,7 @@ def _check_unused(data: AbstractDataset, recipe: Mapping[str, Any]) -> None:
     Valid options are ignored, because they can be meant for other methods of the same call.
     """
     chosen = choose(data, **{part: recipe[part] for part in FAMILIES if part in recipe})
+    # Arguments of plan and train that are not options of a part.
     known = (*FAMILIES, "initialisation", "device", "threads", "keep_units")
     routed = route(chosen, {name: value for name, value in recipe.items() if name not in known})
     for part, choice in chosen.items():

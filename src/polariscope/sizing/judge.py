@@ -75,6 +75,7 @@ def judge(
     >>> judge(steps, np.tile([0.1, 0.1, 0.95, 0.96], (20, 1)), threshold=1.0).decision
     'too many'
     """
+    # Without an active latent the last activation is infinite, so the model has to wait.
     waits = steps[-1] < SETTINGS.activation_patience * _last_activation(steps, variances)
     if n_active is not None and (variances[-1] < SETTINGS.active_below).sum() >= n_active:
         waits = False

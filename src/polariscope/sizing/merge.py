@@ -17,6 +17,7 @@ def with_noise(result: SeedResult, candidates: AbstractCandidates) -> SeedResult
     :param result: result of the method for one seed.
     :param candidates: the models that it trained.
     """
+    # A closed form has set it itself.
     if result.noise is not None:
         return result
     trials, noise = [], None

@@ -63,6 +63,7 @@ def size_by(search: Search, question: Question) -> Size:
     data, seed = search.data, search.seeds[0]
     with search.session() as (folder, progress):
         result = search.answer(question, folder, progress)
+        # Other methods than the one that estimates the dimension itself show it next to their answer.
         if question.target == "latents" and family.traits(question.method)["statistic"] != DIMENSION:
             sample = generator(seed, "dimension of the data").permutation(len(data))[:N_FOR_DIMENSION]
             rows = data.values(np.sort(sample)).reshape(len(sample), -1)

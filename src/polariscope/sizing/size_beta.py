@@ -36,6 +36,7 @@ def largest_beta(
         trials.append(trial)
         return passes(trial, goal.threshold)
 
+    # 0 and infinity stand for ends that are not known yet.
     low, high = (start, math.inf) if fits(start) else (0.0, start)
     while math.isinf(high) or low == 0:
         beta = 2 * low if math.isinf(high) else high / 2

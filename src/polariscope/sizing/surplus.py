@@ -29,6 +29,7 @@ def sampled_trace(representation: Representation) -> float:
     Truncation lowers either trace by up to 0.001 per latent, 0.0005 on average, so on average the two effects cancel in
     the difference. The exception is latents whose mean has a variance below 0.001: their entry of Cov[μ] becomes 0.
     """
+    # truncate returns whole thousandths, so the difference of the sums is exact.
     drawn, means = (
         truncate(codes.var(axis=0, dtype=np.float64, ddof=1), 3).sum()
         for codes in (representation.sampled, representation.mean)

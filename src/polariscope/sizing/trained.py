@@ -96,6 +96,7 @@ class TrainedCandidates(AbstractCandidates):
             **recipe,
             "seed": seed,
         }
+        # Not part of the stored recipe, so a search can resume on another machine.
         self.device = self.recipe.pop("device", "auto")
         self._requested_threads: int | None = self.recipe.pop("threads", None)
         self.folder.check_recipe({"data": data.fingerprint, "recipe": self.recipe}, self._is_recipe)
@@ -115,6 +116,7 @@ class TrainedCandidates(AbstractCandidates):
         if stored.get("data") != self.data.fingerprint:
             return False
         try:
+            # Recipes are equal if they plan the same run, however their values are written.
             before = plan(self.data, n_latents=1, pace=IMAGES, **{"steps": 1, **stored["recipe"]})
         except (InputError, KeyError):
             return False
@@ -205,6 +207,7 @@ class TrainedCandidates(AbstractCandidates):
         """Return the model after ``steps`` steps, training it further if necessary."""
         name = self._name(n_latents, changes)
         if (name, steps) not in self._models:
+            # A search with fewer steps must see the model as it was then.
             if (earlier := self._earlier(name, steps)) is not None:
                 self._spent[name] = max(steps, self._spent.get(name, 0))
                 return earlier
@@ -275,6 +278,7 @@ class TrainedCandidates(AbstractCandidates):
             self.data,
             self.folder.model(name).path,
             self.model(width, trained, **changed),
+            # The latents with the smallest posterior variance are the most informative ones.
             sorted(np.argsort(variances)[:n_latents].tolist()),
             n_latents=n_latents,
             device=self.device,
@@ -400,6 +404,7 @@ class TrainedCandidates(AbstractCandidates):
     def losses(self, n_latents: int, steps: int, **changes: OptionValue) -> Losses:
         self.watch(n_latents, steps, **changes)
         lines = Run(self.folder.model(self._name(n_latents, changes)).path).log()
+        # The last step of a training is always validated, so this line has held-out terms.
         line = next(line for line in lines if line["step"] == steps)
         terms = line["validation"]
         # Objectives without a rate still log the KL of each latent.

@@ -131,6 +131,7 @@ def remedy_for(*names: str) -> str:
     >>> remedy_for("ds", "dto")
     'in the study file add ds to the metrics of [each.score] and add [each.geometry], then run it again'
     """
+    # Several columns can need the same line.
     added = list(dict.fromkeys(filter(None, map(_added_for, names))))
     others = [_other_for(name) for name in names if _added_for(name) is None]
     parts = [f"in the study file {' and '.join(added)}, then run it again"] if added else []

@@ -104,6 +104,7 @@ def _holds(name: str, cell: Cell, compare: Callable[[Any, Any], bool], text: str
             "yes" if cell else "no", {"true": "yes", "false": "no"}.get(text.lower(), text.lower())
         )
     if isinstance(cell, int | float):
+        # A text that is not a number can still be tested for equality below.
         with contextlib.suppress(ValueError):
             return compare(cell, float(text))
         if compare not in (operator.eq, operator.ne):

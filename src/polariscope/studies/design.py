@@ -196,6 +196,7 @@ class StudyDesign:
         for part in PARTS:
             tables = getattr(self, part)
             grids = [_lists(f"{part}.grid", table.get("grid", {})) for table in tables]
+            # Each table of a part has its own grid, so their runs add up.
             counts.append(sum(math.prod(map(len, grid.values())) for grid in grids))
         if (n_runs := math.prod(counts)) > self.limits.max_planned:
             raise InputError(
@@ -387,6 +388,7 @@ def _measurement(scope: str, name: str, options: Any) -> Any:
     members = [member for member in analyses if analyses.traits(member)["scope"] == scope]
     if name not in members:
         raise unknown(f"analysis in {scope!r}", name, members)
+    # In Python an analysis can be passed as an object.
     if dataclasses.is_dataclass(options) and not isinstance(options, type):
         return build(analyses, options)
     # True is short for an empty table.

@@ -97,6 +97,7 @@ def estimate(ledger: Ledger, progress: AnyProgress | None = None) -> Estimate:
             for run in runs
             if run not in missing and (seconds := RunFolder(run.folder).seconds())
         ]
+        # Everything but the training is analyses.
         measured += [sum(seconds.values()) - seconds.get("train", 0.0) for seconds, _ in times]
         per_step, source = 0.0, "earlier runs"
         if times:

@@ -114,6 +114,7 @@ def _differences(table: Table, setting: str, first: object, second: object) -> D
     cells, sides = cells_of(table.frame[setting]), []
     pair = np.zeros(len(table), dtype=np.int64)
     for _, rows in table.groups(setting):
+        # Rows that differ only in the setting get the same number.
         pair[rows] = rows[0]
     for value in (first, second):
         numbers = table.numbers[[is_same(cell, value) for cell in cells]]

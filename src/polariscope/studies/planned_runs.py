@@ -116,6 +116,7 @@ def _plan(study: StudyDesign, data: AbstractDataset, point: Point) -> RunPlan:
     Version 0.2.0 used the training defaults of images for every run that did not set rate, batch size or length.
     """
     job = plan(data, **point.arguments)
+    # Both versions plan the same run, or this version has begun it.
     if job.settings.pace == IMAGES or RunFolder(_folder(study, _digest(job))).is_begun:
         return job
     earlier = plan(data, pace=IMAGES, **point.arguments)

@@ -275,6 +275,7 @@ def size_table(
     if announce is not None:
         announce(_all_choices(jobs))
     results: list[SearchResult] = []
+    # All jobs share one folder and one display.
     with jobs[0].search.session() as (folder, progress):
         for job in jobs:
             for seed in job.search.seeds:
@@ -393,6 +394,7 @@ def _searches(
     before: dict[int, SearchResult] = {}
     answers: dict[int, list[int]] = {index: [] for index in range(len(job.questions))}
     main = job.questions[0][0]
+    # Computed only if a search starts at the dimension, and then once.
     first = functools.cache(lambda: _dimension(candidates_of(main, progress), main))
     for epochs in range(1, MAX_EPOCHS + 1):
         pending = [index for index in answers if index not in results]

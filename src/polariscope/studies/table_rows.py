@@ -198,6 +198,7 @@ def _axes(run: Run) -> dict[str, object]:
         if key != "name"
     }
     names = {"data": record["data"]["name"], "objective": record["objective"]["name"]}
+    # Runs of earlier versions lack newer options.
     training = completed(TrainSettings, record["training"])
     return {**names, **data, **options, **parts, **options_of_parts, **model, **training}
 

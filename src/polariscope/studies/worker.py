@@ -272,6 +272,7 @@ class Times:
         passed = time.monotonic() - self.mark
         if passed < only_after:
             return
+        # Not the present time, so the time that writing takes is counted next.
         self.mark += passed
         self.seconds[part] = self.seconds.get(part, 0.0) + passed
         self.folder.keep_seconds(self.seconds)

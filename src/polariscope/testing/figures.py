@@ -37,6 +37,7 @@ def cells(beta: float, seed: int) -> dict[str, Any]:
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:
+    # Sums in another order can differ in the last digits.
     return {key: round(cell, 9) if isinstance(cell, float) else cell for key, cell in row.items()}
 
 
@@ -91,6 +92,7 @@ class FigureContract(AbstractContract):
         if not self.is_of_runs(name):
             return
         table = by_beta(cells)
+        # The runs of the first setting are in reverse order.
         turned = Table((*table.rows[2::-1], *table.rows[3:]), table.settings)
         one, other = (sorted(map(repr, map(_rounded, family[name]().numbers(t)))) for t in (table, turned))
         assert one == other

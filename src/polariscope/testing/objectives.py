@@ -207,6 +207,7 @@ class ObjectiveContract(AbstractContract):
 
     @each("case", cases, ids=name_of)
     def test_the_loss_is_one_finite_number_at_every_step(self, case: Case) -> None:
+        # At the start, and after every schedule.
         for step in (0, 1_000_000):
             loss = total(case.terms(step=step))
             assert loss.shape == ()

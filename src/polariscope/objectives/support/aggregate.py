@@ -95,6 +95,7 @@ def weight_matrix(estimator: Estimator, n_samples: int, n_data: int) -> Float[Te
         weights = torch.full((B, B), (N - 1) / (N * (B - 1)), dtype=torch.float64)
     else:
         weights = torch.full((B, B), 1 / (B - 1), dtype=torch.float64)
+        # The one other sample is the next in the batch; for the last it is the first.
         weights[index, (index + 1) % B] = (N - B + 1) / (N * (B - 1))
     weights[index, index] = 1 / N
     return weights

@@ -192,6 +192,7 @@ def draw_correlations(course: Course) -> Markup:
         axes.axhspan(-LARGE, LARGE, color=QUIET, alpha=0.08, lw=0)
         axes.set_ylim(-1.05, 1.05)
         label_steps(axes)
+        # Without the correlation of the latent with itself.
         strongest = np.abs(np.delete(series[-1], course.latent)).max()
         alternative = (
             f"Correlations of latent {course.latent} with the others, at the end up to {strongest:.2f}."

@@ -144,6 +144,7 @@ def views(
     """Decode traversals, held-out observations and samples from the prior; return None without a decoder."""
     if not model.has_decoder:
         return None
+    # Fewer for large observations, to bound the memory.
     judged = min(N_JUDGED, max(N_SHOWN, MAX_VALUES // dataset.n_features))
     reconstructions = reconstruct(model, dataset, held_out[:judged])
     low, high = float(reconstructions.inputs.min()), float(reconstructions.inputs.max())

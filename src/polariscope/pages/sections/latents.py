@@ -39,6 +39,7 @@ def rows_of(record: ReportRecord) -> list[dict[str, Any]]:
     sizes = [latent.kl if record.has_rate else latent.std_of_mean for latent in regime.latents]
     # At least 1 nat: otherwise collapsed latents would have long bars in a collapsed model.
     longest = max([*(size for size in sizes if np.isfinite(size)), 1.0 if record.has_rate else 1e-12])
+    # The first criterion is the one in use; the others are compared with it.
     _, *others = regime.criteria.in_use
     return [
         {

@@ -142,6 +142,7 @@ def _row(word: str, score: Score, sampled: Score | None, in_use: Score | None) -
     if in_use is not None and in_use.way != score.way:
         in_use = None
     low, high = score.bounds
+    # A bar needs both ends of the range.
     per_unit = None if math.isinf(low) or math.isinf(high) or high <= low else 100 / (high - low)
 
     def percent_of(value: float | None) -> float | None:
@@ -209,6 +210,7 @@ def draw_importance(score: Score, names: Sequence[str], regime: Regime) -> Marku
     with rc_context({**STYLE, "axes.grid": False}):
         figure, axes = _board(values, "Importance of each latent for each factor", names, order, regime)
         for row, latent in enumerate(order):
+            # The area shows the share, and 0.94 leaves a gap between boxes.
             sides = 0.94 * np.sqrt(np.clip(values[row], 0, 1))
             boxes = [
                 Rectangle((column + (1 - side) / 2, row + (1 - side) / 2), side, side)

@@ -188,11 +188,13 @@ def draw_kl(steps: Int[np.ndarray, " line"], kl: Float[np.ndarray, "line latent"
     """Draw the KL of each latent over the steps, coloured by its final type."""
     with rc_context(STYLE):
         figure, axes = single_axes(PANEL, "KL of each latent")
+        # Reversed, so the most informative latents are drawn last, on top.
         for latent in reversed(regime.order):
             kind = regime.latents[latent].type
             series = Series(steps, kl[:, latent])
             draw_line(axes, series, COLOURS[kind], None, 1.0 if kind == "passive" else 1.5)
         labelled = [j for j in regime.order if regime.latents[j].type != "passive"][:MAX_LABELS]
+        # Labels are next to the ends of the lines, pushed apart in units of the axes.
         low, high = axes.get_ylim()
         heights = _spread([(kl[-1, j] - low) / (high - low) for j in labelled], 0.08)
         for latent, height in zip(labelled, heights, strict=True):

@@ -84,6 +84,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
     trials: list[Trial] = []
     step_limit = max_steps(candidates, goal)
     limit = candidates.max_latents
+    # A lower cap of the caller ends the search before the limit of the data.
     is_limit_of_data = limit is not None and limit <= goal.cap
     if limit is not None and is_limit_of_data:
         goal = dataclasses.replace(goal, cap=limit)
@@ -98,6 +99,7 @@ def fondue(candidates: AbstractCandidates, goal: Goal) -> SeedResult:
             return _by_closed_form(candidates, goal, wide, linear, trials)
         if wide.best is not None and wide.best.value and is_table(candidates, goal):
             return _early_stopped(candidates, goal, wide, wide.best, linear, trials)
+        # The checkpoint of this step is gone if an earlier search trained the wide model further.
         begun = candidates.nearest_steps(len(wide.traces), wide.steps, learning_rate=goal.careful_rate())
         answer = verify(candidates, goal, step_limit, wide, begun, trials)
     except OutOfTimeError as error:
@@ -199,6 +201,7 @@ def _cut_short(trials: Sequence[Trial], wide: Forecast, goal: Goal, why: str) ->
     width = len(wide.traces)
     fitting = max((t.n_latents for t in trials if passes(t, goal.threshold)), default=0)
     surplus = min((t.n_latents for t in trials if not passes(t, goal.threshold)), default=goal.cap + 1)
+    # The prediction, moved into the range that the trained models leave.
     answer = min(max(wide.value, fitting), surplus - 1)
     highest = max(wide.high, wide.value + wide.n_shared) if wide.has_settled else max(width, wide.high)
     full = max((t.n_latents for t in trials if t.role == "wide" and t.decision == "fits"), default=0)

@@ -50,6 +50,7 @@ def linear(
     gamma = candidates.fixed_variance if decoder_variance is None else decoder_variance
     optimum = linear_size(values, goal.threshold, len(rows), gamma=gamma)
     answer = min(optimum.n_latents, goal.cap)
+    # If the cap limits the answer, wider models are not listed.
     last = min(len(optimum.traces), max(answer, 1) + SHOWN if answer == optimum.n_latents else answer)
     trials = tuple(
         Trial(

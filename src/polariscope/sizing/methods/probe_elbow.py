@@ -60,6 +60,7 @@ def probe_score(representation: Representation, seed: int) -> float:
     border = len(codes) * 3 // 4
     scores = []
     for column in factors.T:
+        # A constant factor is always predicted, which would raise the mean.
         if np.unique(column).size < 2:
             continue
         is_class = np.issubdtype(column.dtype, np.integer)

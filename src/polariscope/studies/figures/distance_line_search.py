@@ -49,5 +49,6 @@ class DistanceLineSearch(AbstractByStrength):
         dashed = [str(row["series"]) for row in rows if "of" in row]
         drawn = draw_by_strength(rows, "quantity", "series", labels, dashed=dashed)
         for axes in drawn.axes:
+            # The vertical axis names the quantity already.
             axes.set_title("")
         return drawn

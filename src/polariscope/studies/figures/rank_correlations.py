@@ -109,6 +109,7 @@ class RankCorrelations(AbstractFigure):
                 cell = cells[name, other]
                 if cell["rho"] is None:
                     continue
+                # The colour map is dark at both ends.
                 dark = abs(number_in(cell, "rho")) > 0.6
                 text = f"{number_in(cell, 'rho'):.2f}"
                 if cell["low"] is not None and name != other and len(across) <= MAX_COLUMNS:

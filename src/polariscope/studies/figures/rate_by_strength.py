@@ -41,5 +41,6 @@ class RateByStrength(AbstractByStrength):
         labels = {str(row["term"]): column_of(str(row["term"])).label for row in rows}
         drawn = draw_by_strength(rows, "term", "series", labels)
         for axes in drawn.axes:
+            # The vertical axis names the quantity already.
             axes.set_title("")
         return drawn

@@ -73,6 +73,7 @@ class RestartsFigure(AbstractFigure):
                     left, heights, widths, bottoms, align="edge", color=colours[name], edgecolor="white", lw=0.6,
                     label=name,
                 )  # fmt: skip
+                # Bars of the next series are stacked on these.
                 below |= {edge: bottom + up for edge, bottom, up in zip(left, bottoms, heights, strict=True)}
             axes.set_xlabel(column_of(str(rows[0]["metric"])).label)
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -56,6 +56,7 @@ def run_locally(
                 Worker(ledger, deadline=deadline, lease=lease, listen=line.step).drain()
             return
         command = drain_command(ledger.folder, deadline=deadline, lease=lease)
+        # A worker whose parent has died stops by itself.
         command += ["--parent", str(os.getpid())]
         environment = {**os.environ, **worker_variables(max(1, cores() // workers))}
         Crew(ledger, workers, lambda: LocalProcess(command, environment)).work(line)

@@ -222,6 +222,7 @@ def _connected(address: str) -> Iterator[Any]:
         ray = importlib.import_module("ray")
     except ImportError:
         raise not_installed("a study on a Ray cluster", "ray", "ray", "use workers of this machine") from None
+    # Another part of the program connected, and will disconnect.
     if ray.is_initialized():
         yield ray
         return

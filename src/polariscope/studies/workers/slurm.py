@@ -163,6 +163,7 @@ def submit(
                 str(hours * 3600),
             ]  # counted from the start of the job, which can be queued for long
         command = shlex.join(["env", *variables, *drain])
+        # A private method, because the public ones of submitit run pickled functions.
         jobs = tuple(executor._submit_command(command) for _ in range(workers))
     except (RuntimeError, submitit.core.utils.FailedJobError) as error:
         raise PolariscopeError(f"the jobs could not be submitted: {_last_line(error)}") from None

@@ -125,12 +125,14 @@ def forecast(
     """
     values, lows, highs, drifts, moves = [], [], [], [], []
     half = steps <= steps[-1] / 2
+    # Compared with half of the steps, one doubling earlier.
     noise_fell = 0.0 if gammas is None else max(0.0, float(1 - gammas[-1] / gammas[half][-1]))
     for share in SETTINGS.trend_windows:
         level, slope, _ = lines(steps, variances, share)
         lowest, highest = bounds(level, slope, SETTINGS.forecast_doublings)
         # A fitted line can fall below 0.
         values.append(first_stretch(trace_by_width(np.maximum(level, 0), n_features), threshold))
+        # Up to the first latent that is too many; later ones do not affect the answer.
         drifts.append(slope[np.argsort(level)][: values[-1] + 1].sum() / threshold)
         rising = trace_by_width(highest, n_features)
         falling = trace_by_width(lowest * (1 - noise_fell), n_features)  # variances are proportional to γ

@@ -29,6 +29,7 @@ def wide_forecasts(
     )
     width = max(min_width, min(goal.cap, goal.n_init or 1))
     while True:
+        # A width has one trial, which every verdict replaces.
         before = len(trials)
         for steps in schedule(step_limit, SETTINGS.first_look):
             curves = candidates.watch(width, steps, learning_rate=goal.careful_rate())

@@ -30,6 +30,7 @@ def verify(
     n_wide = len(trials)
 
     def measured(n: int) -> tuple[bool, float]:
+        # Only a converged model shows how many latents end up active.
         n_active = wide.n_active if wide.has_settled else None
         how = training_of(candidates, n, goal, wide, begun)
         is_pruned = "pruned_from" in how
@@ -55,6 +56,7 @@ def verify(
         trials.append(trial)
         return passes(trial, goal.threshold), trial.statistic
 
+    # Models that are trained from scratch do not continue from the wide one.
     expected = wide.after(min(SETTINGS.first_look_narrow, step_limit) if candidates.can_prune else 0)
     return search_guided(measured, expected, goal.threshold, goal.cap)
 

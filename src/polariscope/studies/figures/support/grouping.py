@@ -70,6 +70,7 @@ def strength_of(table: Table, setting: str = "") -> Strength:
             problem="no setting with numbers varies in the study",
             remedy=("choose one with ", Argument("strength")),
         )
+    # Settings of different objectives share an axis only if no run has two of them.
     if (table.frame[numeric].notna().sum(axis="columns") > 1).any():
         raise InputError(
             problem=f"several settings vary: {', '.join(numeric)}",
@@ -153,6 +154,7 @@ def points_of(table: Table, axis: Strength) -> list[tuple[Row, Index]]:
         (members.iloc[0][["series", "setting", "strength"]].to_dict(), members.index)
         for _, members in runs.groupby(["series", "setting", "strength"], sort=False)
     ]
+    # Series keep the order of the table, and strengths are sorted within each.
     order = list(dict.fromkeys(marks["series"] for marks, _ in points))
     return sorted(points, key=lambda point: (order.index(point[0]["series"]), in_order(point[0]["strength"])))
 

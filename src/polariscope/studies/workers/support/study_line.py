@@ -73,6 +73,7 @@ class StudyLine:
             *(f"{counts[state]} {state}" for state in STATES if counts[state]),
         ]
         hours = (self.clock() - self.begun) / 3600
+        # Steps that earlier calls saved say nothing about the present rate.
         gained = self._share() - (self.at_start or 0.0)
         if gained > 0 and hours > 0:
             rate = gained * total / hours
