@@ -98,7 +98,7 @@ def print_latents(result: Stability, relation: str) -> None:
             for index, (strength, partner) in enumerate(pairs)
             if index != result.shown
         ]
-        # Without the run itself, where the correlation is 1.
+        # Without the correlation of the latent with itself, which is 1.
         count = sum(strength > result.threshold for strength in latent.strengths) - 1
         recurs = "in all" if latent.returns else f"in {count} of {len(others)}"
         latents.add_row(str(latent.latent), recurs, f"{latent.lowest:.2f}", *cells)

@@ -171,7 +171,7 @@ def _pictures(record: ManipulationRecord) -> list[tuple[str, str]] | None:
     """Return rows of original images, manipulated images and their differences; None for flat data."""
     if record.before.ndim != 4:
         return None
-    # Grey is no difference, and black and white are differences of 1 / TIMES.
+    # Equal values are grey, and differences of 1 / TIMES black or white.
     difference = np.clip(0.5 + TIMES * (record.after - record.before) / 2, 0, 1)
     rows = {
         "original": record.before,

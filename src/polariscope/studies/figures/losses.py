@@ -61,7 +61,7 @@ class LossesFigure(AbstractFigure):
                 figure_rows.append({**marks, "run": run, "step": step, "n": 1, "mean": value})
             n_runs = members["run"].nunique()
             for step, values in members.groupby("step", sort=False)["value"]:
-                # A mean over some of the runs would jump where the others end.
+                # A mean over some of the runs would jump at the last step of the others.
                 if len(values) == n_runs:
                     figure_rows.append({**marks, "run": MEAN, "step": step, **summary(values)})
         return tuple(figure_rows)
