@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def check_output(path: Path, argument: str, inputs: Iterable[str | Path] = ()) -
     """
     target = files.check_target(path, argument)
     resolved = target.resolve()
-    sources = [Path(each).resolve() for each in inputs]
+    # realpath, because resolve() raises an error for a circular link, which the reader of the input reports better.
+    sources = [Path(os.path.realpath(each)) for each in inputs]
     data_folders = [each for each in sources if each.is_dir() and not (is_run(each) or is_search(each))]
     is_in_data = target.exists() and any(resolved.is_relative_to(folder) for folder in data_folders)
     if resolved in sources or is_in_data:
