@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import polariscope
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.studies.ledger import Ledger, State, saved_steps
 from polariscope.studies.workers.support.study_line import LOOK_EVERY, StudyLine
@@ -181,6 +180,6 @@ def worker_variables(threads: int) -> dict[str, str]:
     :param threads: number of threads of the worker.
     """
     # A worker can start with another sys.path than this process, for example if this one runs from a checkout.
-    package = str(Path(polariscope.__file__).parents[1])
+    package = str(Path(__file__).parents[4])
     paths = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": paths}
