@@ -367,6 +367,6 @@ def open_archive(path: Path, max_unpacked: float | None = None) -> Archive:
     :param path: the file.
     :param max_unpacked: (default none: 4 GB or 200 times the file) maximum size after unpacking, in gigabytes.
     """
-    if not path.is_file():
+    if not check_regular(path).is_file():
         raise InputError(problem=f"there is no file {path}", remedy="pass the path of an archive")
     return Archive(path, max_unpacked)

@@ -26,6 +26,7 @@ from polariscope.core.archives import (
     translate_errors,
 )
 from polariscope.core.errors import InputError
+from polariscope.core.paths import check_regular
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +107,7 @@ def read_arrays(
     :param max_unpacked: (default none: 4 GB or 200 times the file) maximum size after unpacking, in gigabytes.
     :param wanted: (default all) names of the arrays to read; the others are not opened.
     """
-    if not path.is_file():
+    if not check_regular(path).is_file():
         raise InputError(problem=f"there is no file {path}", remedy="pass the path of an .npz file")
     if not is_zip(path):
         with path.open("rb") as file:

@@ -82,9 +82,14 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         layout.TIMING,
     }
     seen |= {layout.REPORT, layout.TENSORBOARD, layout.SIMILARITY, layout.SIMILARITY_PICTURE}
-    yield _verify(run.path / layout.SETTINGS, lambda _: run.settings, REPEAT)
+    settings = _verify(run.path / layout.SETTINGS, lambda _: run.settings, REPEAT)
+    yield settings
     log = run.path / layout.LOG
-    if log.exists() or run.model_file.exists() or run.checkpoints.steps:
+    # The chain of the log starts from the settings, so without them it cannot be verified.
+    if settings.state != "whole":
+        if log.exists():
+            yield Finding(log, "unknown", f"it cannot be verified without {layout.SETTINGS}")
+    elif log.exists() or run.model_file.exists() or run.checkpoints.steps:
         yield _verify(log, lambda _: run.read_log(), REPEAT)
         yield from _incomplete(log, "the next train command removes it")
     if run.model_file.exists():
@@ -108,6 +113,8 @@ def _run(run: RunFolder) -> Iterator[Finding]:
         yield _verify(run.path / layout.FAILURE, lambda _: run.failure(), "delete it")
     for step in run.checkpoints.steps:
         remedy = "delete it: it is ignored, and other checkpoints do not depend on it"
+        if len(run.checkpoints.steps) == 1:
+            remedy = "it is the only checkpoint: results remain, but training cannot be continued"
         yield _verify(run.checkpoints.path(step), functools.partial(_checkpoint, run, step), remedy)
     for entry in sorted(run.path.iterdir()):
         if match := FILE_NAME.fullmatch(entry.name):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.storage import CHECKPOINTS, is_run, is_search, is_study
+from polariscope.storage import ASIDE, CHECKPOINTS, is_run, is_search, is_study
 
-OWN_ENDINGS = (".json", ".jsonl", ".safetensors")
+OWN_ENDINGS = (".json", ".jsonl", ".safetensors", ASIDE)
 """Endings of the files that a run, a search or a study reads."""
 
 

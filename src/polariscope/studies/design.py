@@ -249,6 +249,8 @@ class StudyDesign:
                 problem=f"the study file {file} cannot be read ({error.strerror})",
                 remedy="check the path, or use a name from 'polariscope study list'",
             ) from None
+        except InputError:  # it is a pipe, for example
+            raise
         except ValueError as error:
             raise InputError("study", "be a TOML file", got=str(error).rstrip(".")) from None
         # A shipped study writes to the current folder, not into the package.
@@ -452,7 +454,10 @@ def _seeds(value: Any, limit: int = Budget.max_planned) -> tuple[int, ...]:
     # Checked before the range is listed, which could exhaust memory.
     if type(value) is int and value > limit:
         raise InputError(
-            "seeds", f"be at most {limit:,}, the limit max_planned of [budget]", got=f"{value:,}"
+            "seeds",
+            f"be at most {limit:,}",
+            got=f"{value:,}",
+            remedy="use fewer seeds, or raise the limit with max_planned in [budget]",
         )
     candidates = range(value) if isinstance(value, int) and not isinstance(value, bool) else value
     seeds = tuple(candidates) if isinstance(candidates, Sequence) and not isinstance(candidates, str) else ()

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt
 from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed, unknown
 from polariscope.core.options import option
-from polariscope.core.paths import resolved_path
+from polariscope.core.paths import check_regular, resolved_path
 from polariscope.data.dataset import dataset
 from polariscope.data.hdf5 import check_contained
 from polariscope.data.missing import Missing
@@ -55,7 +55,7 @@ class AnndataDataset(AbstractRowsDataset):
         self._fill(self._read(Path(self.path)))
 
     def _read(self, path: Path) -> Contents:
-        if not path.is_file():
+        if not check_regular(path).is_file():
             raise InputError(problem=f"there is no file {path}")
         try:
             import h5py

@@ -10,6 +10,7 @@ import numpy as np
 
 from polariscope.core.archives import too_large, unpacked_limit
 from polariscope.core.errors import InputError, not_installed
+from polariscope.core.paths import check_regular
 from polariscope.data.own.support.column_kinds import Troubles, check_names
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.foreign_frames import check_feature, frame_columns, stacked
@@ -37,7 +38,7 @@ def read_parquet(
     :param aside: (default none) columns that are neither features nor factors.
     :param max_unpacked: (default: that of :mod:`polariscope.core.archives`) maximum gigabytes of the columns.
     """
-    if not path.is_file():
+    if not check_regular(path).is_file():
         raise InputError(problem=f"there is no file {path}")
     try:
         import pyarrow

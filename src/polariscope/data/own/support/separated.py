@@ -22,6 +22,7 @@ from jaxtyping import Num, Shaped, UInt8
 from polariscope.core.archives import is_gzip, open_stream, too_large, unpacked_limit
 from polariscope.core.arrays import LARGEST_WHOLE
 from polariscope.core.errors import Argument, Either, InputError
+from polariscope.core.paths import check_regular
 from polariscope.data.own.support.column_kinds import (
     Troubles,
     as_features,
@@ -151,7 +152,7 @@ def _blocks(path: Path, delimiter: str, max_unpacked: float | None) -> Iterator[
     """Yield the text of a file in blocks of whole lines."""
     if len(delimiter) != 1:
         raise InputError("delimiter", "be one character", got=f"{delimiter!r}")
-    if not path.is_file():
+    if not check_regular(path).is_file():
         raise InputError(problem=f"there is no file {path}")
     with open_stream(path, max_unpacked) as stream:
         # The byte order mark, which some programs write at the beginning of UTF-8.
