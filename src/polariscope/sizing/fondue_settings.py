@@ -76,8 +76,8 @@ class FondueSettings:
     trend_errors: float = constant(2.5, "1 % of trends are false")
     """Standard errors beyond which a trend counts."""
     min_carry: float = constant(0.25, "sprites: the smallest share observed for a rising latent")
-    """Share of the present slope with which a rising posterior variance continues at least over the next doubling of
-    the steps: curves flatten towards the end."""
+    """Lower bound of the slope of a rising posterior variance over the next doubling of the steps, relative to its
+    present slope: curves flatten towards the end."""
     max_acceleration: int = constant(2, "sprites: the largest factor observed for a rising latent")
     """Factor by which a latent can rise faster than before: pruning starts slowly."""
     min_doublings: float = constant(0.5, "argument")
@@ -96,7 +96,7 @@ class FondueSettings:
     """Rise of the posterior variance from its minimum after which a latent counts as pruned. A latent whose variance
     has never been lower can still become active."""
     activation_patience: int = constant(4, "sprites")
-    """Multiple of the step at which a latent last became active; after it, latents whose variance has never fallen
+    """Multiple of the step at which a latent last became active. From then on, latents whose variance has never fallen
     count as passive."""
 
     # Length of training
