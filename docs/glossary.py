@@ -15,7 +15,7 @@ def page() -> str:
     lines = [
         "# Glossary",
         "",
-        "Terms of the reports and of this documentation. Most definitions use only terms that are defined before.",
+        "Terms of the reports and of this documentation. Most definitions use only terms defined above them.",
         "Reports show the same texts as tooltips. `make docs` writes this page from",
         "`src/polariscope/pages/templates/glossary.toml`.",
         "",

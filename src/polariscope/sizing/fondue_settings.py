@@ -76,7 +76,8 @@ class FondueSettings:
     trend_errors: float = constant(2.5, "1 % of trends are false")
     """Standard errors beyond which a trend counts."""
     min_carry: float = constant(0.25, "sprites: the smallest share observed for a rising latent")
-    """Minimum share of a latent's rise that continues over the next doubling: curves flatten at their end."""
+    """Lower bound of the slope of a rising posterior variance over the next doubling of the steps, relative to its
+    present slope: curves flatten towards the end."""
     max_acceleration: int = constant(2, "sprites: the largest factor observed for a rising latent")
     """Factor by which a latent can rise faster than before: pruning starts slowly."""
     min_doublings: float = constant(0.5, "argument")
@@ -95,8 +96,8 @@ class FondueSettings:
     """Rise of the posterior variance from its minimum after which a latent counts as pruned. A latent whose variance
     has never been lower can still become active."""
     activation_patience: int = constant(4, "sprites")
-    """Latents whose variance has never fallen count as passive after this multiple of the step of the last
-    activation."""
+    """Multiple of the step at which a latent last became active. From then on, latents whose variance has never fallen
+    count as passive."""
 
     # Length of training
     first_verdict: int = constant(900, "sprites: surplus latents learn something before they are pruned")
