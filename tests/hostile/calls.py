@@ -56,7 +56,7 @@ FAILURES = {
     UNEXPECTED: "an error that the program did not expect",
     CRASH: "the process was ended by a signal or has an unknown exit code",
     HANG: "the time limit was reached",
-    GREEDY: "the peak memory exceeds 600 MB and four times the input",
+    GREEDY: "the peak memory exceeds 600 MB plus four times the input",
     LEFTOVER: "processes or temporary files are left",
 }
 """Verdicts that are defects, worst first."""
