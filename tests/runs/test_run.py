@@ -361,5 +361,5 @@ def test_a_report_of_all_that_can_be_measured_opens_records_and_not_what_compute
     assert "Not compared yet" not in page
     assert "over the checkpoints to the next report" not in page
     assert ps.metrics.summary("hoyer") in page
-    assert "What fondue does." in page
+    assert "by fondue" in page
     assert count <= MOST_FILES

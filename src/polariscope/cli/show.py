@@ -65,7 +65,7 @@ def _show_search(folder: Path) -> None:
             say(f"{path}: {_answer(search_folder)}")
         models = TextTable("seed", "model", "steps", numbers=("steps",))
         for seed in search_folder.seeds():
-            for model in seed.models():
+            for model in seed.all_models():
                 models.add_row(
                     seed.path.name, model.path.name, f"{max(model.checkpoints.steps, default=0):,}"
                 )

@@ -173,7 +173,7 @@ def _search(search: SearchFolder) -> Iterator[Finding]:
                 remedy = "delete it and run the search again: the values are computed again"
                 kind = "points" if memo.name == layout.POINTS else "memo"
                 yield _verify(memo, functools.partial(documents.read_document, kind=kind), remedy)
-        for model in seed.models():
+        for model in seed.all_models():
             yield from _run(model)
         for entry in sorted(seed.path.glob(f".*{files.PART}")):
             yield _leftover(entry)

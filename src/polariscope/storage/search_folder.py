@@ -155,10 +155,14 @@ class SeedFolder:
         return RunFolder(self.path / name)
 
     def models(self) -> list[RunFolder]:
-        """Return the runs that were begun, sorted by name."""
-        files_of_settings = sorted(self.path.glob(f"*/{layout.SETTINGS}"))
+        """Return the runs that were begun and trained from scratch, sorted by name."""
+        return [run for run in self.all_models() if run.path.name.startswith("n-")]
+
+    def all_models(self) -> list[RunFolder]:
+        """Return all runs that were begun, also those that began with latents of a wider model, sorted by name."""
+        settings = sorted(self.path.glob(f"*/{layout.SETTINGS}"))
         # Hidden folders are copies that are not complete.
-        return [RunFolder(file.parent) for file in files_of_settings if not file.parent.name.startswith(".")]
+        return [RunFolder(file.parent) for file in settings if not file.parent.name.startswith(".")]
 
     def repair(self) -> None:
         """Set aside the models with damaged files, so they are trained again; those in training are left alone."""

@@ -149,6 +149,6 @@ def test_bad_input_is_refused_in_words(factors: np.ndarray, change: dict, messag
 
 def test_a_single_factor_which_would_be_right_every_time_is_refused() -> None:
     with pytest.raises(
-        InputError, match="which factor was fixed, and there is only one: any codes would score 1"
+        InputError, match="which factor was fixed, so with a single factor any codes would score 1"
     ):
         beta_vae(noise(200, 2), grid(4, repeats=50), n_train=100, n_test=100)
