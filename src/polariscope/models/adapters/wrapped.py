@@ -125,6 +125,10 @@ class WrappedModel(AbstractModel):
         return self.prior.n_latents
 
     @property
+    def code_shape(self) -> tuple[int, ...]:
+        return self._code_shape or (self.n_latents,)
+
+    @property
     def has_decoder(self) -> bool:
         return self.decoder is not None
 
