@@ -15,7 +15,7 @@ from polariscope.core.errors import InputError
 from polariscope.estimators.evidence import log_evidence
 from polariscope.geometry.loss_split import split_reconstruction
 from polariscope.geometry.orthogonality import decoder_orthogonality
-from polariscope.models.adapters.outputs import read_posterior
+from polariscope.models.adapters.support.outputs import read_posterior
 from polariscope.training.plan import plan
 
 ROWS = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
@@ -28,6 +28,10 @@ def mean_of(x):
 
 def log_variance_of(x):
     return -1 - torch.tanh(x @ WEIGHTS)
+
+
+def draw_of(x):
+    return mean_of(x) + torch.exp(0.5 * log_variance_of(x)) * torch.randn(len(x), 4)
 
 
 @dataclasses.dataclass
@@ -49,7 +53,8 @@ class Latent:
 
 KINDS = {
     "pair": lambda x: (mean_of(x), log_variance_of(x)),
-    "triple": lambda x: (mean_of(x), log_variance_of(x), mean_of(x) * 7),
+    "triple": lambda x: (mean_of(x), log_variance_of(x), draw_of(x)),
+    "triple of the draw first": lambda x: (draw_of(x), mean_of(x), log_variance_of(x)),
     "arrays": lambda x: (mean_of(x).numpy(), log_variance_of(x).numpy()),
     "dict mu logvar": lambda x: {"mu": mean_of(x), "logvar": log_variance_of(x), "z": x},
     "dict mean variance": lambda x: {"mean": mean_of(x), "variance": torch.exp(log_variance_of(x))},
@@ -339,10 +344,10 @@ def test_wrong_variances_and_shapes_are_refused_in_words():
     for shape in ("abc", (6, 0), (2.5,), True, {6}):
         with pytest.raises(InputError, match="shape must be positive integers, without the batch"):
             ps.wrap(encode, shape=shape)
-    words = r"the encoder does not accept observations of shape \(5,\).*pass the shape"
+    words = r"the encoder encode does not accept a batch of shape \(2, 5\) and type float32: RuntimeError.*reshapes"
     with pytest.raises(InputError, match=words):
         ps.wrap(encode, shape=5)
-    with pytest.raises(InputError, match="the decoder does not accept the encoder's output"):
+    with pytest.raises(InputError, match=r"the decoder Linear does not accept a batch of shape \(2, 2\)"):
         ps.wrap(encode, torch.nn.Linear(3, 6), shape=6)
     assert ps.wrap(encode, torch.nn.Linear(2, 6), shape=6).n_latents == 2
 
@@ -378,7 +383,8 @@ def test_an_encoder_that_answers_differently_is_refused_with_the_remedy(kind: st
 
 
 def test_a_draw_besides_mean_and_variance_can_differ_and_noise_in_the_mean_cannot() -> None:
-    data = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
+    # The variances are close to 1, so few observations would not tell them from standard deviations.
+    data = 10 * np.random.default_rng(0).normal(size=(1000, 6)).astype(np.float32)
     module = noisy("nothing").double()
 
     def with_draw(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -389,7 +395,7 @@ def test_a_draw_besides_mean_and_variance_can_differ_and_noise_in_the_mean_canno
         _, log_variance, z = with_draw(x)
         return z, log_variance
 
-    assert ps.encode(with_draw, data).n_samples == 100
+    assert ps.encode(with_draw, data).n_samples == 1000
     with pytest.raises(InputError, match="means that differ by up to"):
         ps.encode(draw_as_mean, data)
     # A model that was tested on zeros, for which dropout does nothing, is checked on data as well.

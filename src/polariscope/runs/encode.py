@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 from polariscope.analysis.representation import Representation
@@ -27,6 +28,7 @@ def encode(
     part: Part = Observations.part,
     step: int | None = Observations.step,
     second: str = "log_variance",
+    outputs: Sequence[str] | None = None,
 ) -> Representation:
     """Return mean, variance and sampled representation of observations drawn without replacement.
 
@@ -40,7 +42,9 @@ def encode(
     :param part: (default "all") part of the run's split: "all", "train", "validation" or "test".
     :param step: (default None: the finished model) step of a checkpoint, for a run folder.
     :param second: (default "log_variance") meaning of the second array if a function returns a pair: "log_variance",
-        "variance" or "std".
+        "variance", "std" or "log_std".
+    :param outputs: (default: inferred) meaning of each array that a function returns, as in :func:`polariscope.wrap`:
+        ``("z", "mean", "log_variance")``.
     """
     if second != "log_variance" and (isinstance(model, (str, Path, AbstractModel))):
         raise InputError(
@@ -75,7 +79,7 @@ def encode(
     if not isinstance(model, AbstractModel):
         from polariscope.models.adapters.wrapped import WrappedModel
 
-        model = WrappedModel(model, second=second)
+        model = WrappedModel(model, second=second, outputs=outputs)
     indices = subset.choose(len(dataset), None)
     representation = represent(model, dataset, indices, seed)
     effect = decoder_effect(model, dataset, indices, seed)

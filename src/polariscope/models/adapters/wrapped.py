@@ -15,21 +15,35 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from polariscope.core import files
-from polariscope.core.errors import Argument, InputError, check_word
+from polariscope.core.errors import InputError, check_word
 from polariscope.core.option_values import check_value
 from polariscope.core.options import build
-from polariscope.models.adapters.outputs import read_outputs, read_posterior, to_logits
+from polariscope.models.adapters.support.calls import call_foreign, type_name
+from polariscope.models.adapters.support.outputs import (
+    KINDS,
+    Encoded,
+    Reading,
+    UndecidedError,
+    check_outputs,
+    flat_parts,
+    is_unnamed,
+    name_parts,
+    read_outputs,
+    read_posterior,
+    to_logits,
+)
 from polariscope.models.inference import inference_mode
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution
 from polariscope.models.likelihoods.bernoulli import BernoulliDistribution
 from polariscope.models.likelihoods.gaussian import GaussianDistribution
-from polariscope.models.posteriors.diagonal import DiagonalGaussian
+from polariscope.models.posteriors import AbstractPosteriorDistribution
+from polariscope.models.posteriors.deterministic import PointMass
+from polariscope.models.posteriors.full import FullGaussian
 from polariscope.models.priors import AbstractPriorModule
 from polariscope.models.priors import family as priors
 from polariscope.models.protocol import AbstractModel
 
 LIKELIHOODS = ("auto", "bernoulli", "bernoulli-logits", "gaussian")
-SECONDS = ("log_variance", "variance", "std")
 N_REPEATED = 16
 """Number of observations that are encoded twice, to check that the encoder answers the same."""
 
@@ -38,16 +52,20 @@ class WrappedModel(AbstractModel):
     """Create a model from an encoder and a decoder of any library; all analyses accept it.
 
     :param encoder: a module or function from a batch of observations to a posterior, in any of the common forms:
-        ``(mean, log_variance)``, optionally followed by a draw; a mapping or object that names its parts (mean, mu,
-        embedding; log_variance, logvar, log_covariance, variance, std; latent_dist); a normal distribution of PyTorch.
-        Codes with several axes are flattened.
+        ``(mean, log_variance)``; a mapping or object that names its parts (mean, mu, embedding, z_mean; log_variance,
+        logvar, log_covariance, variance, std, log_std; latent_dist); a normal distribution of PyTorch. The order of
+        three arrays, such as ``(z, mean, log_variance)``, is inferred from their values on the first batch. Codes with
+        several axes are flattened.
     :param decoder: (default None) a module or function from a batch of latents to observations.
     :param likelihood: (default "auto") meaning of the decoder's outputs: "bernoulli" for probabilities,
         "bernoulli-logits", "gaussian" for means; "auto" for probabilities if all are in [0, 1], otherwise means.
     :param variance: (default 1) variance of every value, for "gaussian".
     :param shape: (default: that of the first batch) shape of one observation, without the batch. If it is passed, the
         model is tested at once on a batch of zeros.
-    :param second: (default "log_variance") meaning of the second array of a pair; or "variance", "std".
+    :param second: (default "log_variance") meaning of the second array of a pair; or "variance", "std", "log_std".
+    :param outputs: (default: inferred) meaning of each array that the encoder returns, in their order, for example
+        ``("z", "mean", "log_variance")``: "mean", "log_variance", "variance", "std", "log_std", "z", "reconstruction"
+        or "other". Without a variance, as in ``("mean",)``, the encoder is deterministic.
     :param prior: (default "isotropic") name of a prior, or a mapping with its options.
     :param layers: (default: every module without submodules) names of the modules that ``compare`` uses.
     :param name: (default "wrapped") name of the model in reports.
@@ -62,16 +80,17 @@ class WrappedModel(AbstractModel):
         variance: float = 1.0,
         shape: Sequence[int] | int | None = None,
         second: str = "log_variance",
+        outputs: Sequence[str] | None = None,
         prior: object = "isotropic",
         layers: Sequence[str] | None = None,
         name: str = "wrapped",
     ) -> None:
         super().__init__()
         check_word("likelihood of a wrapped decoder", likelihood, LIKELIHOODS)
-        check_word("second", second, SECONDS)
+        check_word("second", second, KINDS)
         for part, module in (("encoder", encoder), ("decoder", decoder)):
             if module is not None and not callable(module):
-                raise InputError(part, "be a module or a function", got=type(module).__name__)
+                raise InputError(part, "be a module or a function", got=type_name(module))
         check_value("variance", variance, Annotated[float, Gt(0)])
         self.encoder, self.decoder = encoder, decoder
         # A method belongs to a module, whose device, type and mode then count.
@@ -85,6 +104,8 @@ class WrappedModel(AbstractModel):
         self.layers = None if layers is None else tuple(layers)
         self.name = name
         self._notes: dict[str, str] = {}
+        self._reading = None if outputs is None else Reading(check_outputs(outputs))
+        self._is_point = False
         self._shape = _sizes(shape)
         self._recipe = prior
         self._code_shape: tuple[int, ...] = ()
@@ -95,24 +116,15 @@ class WrappedModel(AbstractModel):
             self._try()
 
     def _try(self) -> None:
-        """Run encoder and decoder once on zeros, and explain errors."""
-        part = "encoder"
+        """Run encoder and decoder once on zeros."""
         try:
             with inference_mode(self):
                 q = self.encode(self.place(torch.zeros(2, *self._shape)))
-                part = "decoder"
                 if self.decoder is not None:
                     self.decode(q.mean)
-        except InputError:
-            raise
-        # Code of other libraries can raise any error.
-        except Exception as error:
-            inputs = f"observations of shape {self._shape}" if part == "encoder" else "the encoder's output"
-            message = str(error).splitlines()[0] if str(error) else repr(error)
-            raise InputError(
-                problem=f"the {part} does not accept {inputs}: {message}",
-                remedy=("pass the ", Argument("shape"), " of one observation, without the batch"),
-            ) from error
+        except UndecidedError:
+            # Zeros do not show which array is a draw. The first batch of data does.
+            pass
 
     # Properties
 
@@ -156,6 +168,7 @@ class WrappedModel(AbstractModel):
     def digest(self) -> str:
         """Hash of the weights and of the functions' source code or, if it is not available, their names."""
         settings = [self._requested_likelihood, self.variance, self.second, str(self._recipe)]
+        settings += [self._reading.roles] if self._reading is not None and not self._reading.reason else []
         sources = [_source(part) for part in (self.encoder, self.decoder)]
         return files.digest([settings, sources, files.digest_tensors(self.state_dict())])
 
@@ -163,11 +176,15 @@ class WrappedModel(AbstractModel):
 
     def encode(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
-    ) -> DiagonalGaussian:
-        encoded = read_posterior(self.encoder(x), len(x), self.second)  # type: ignore[arg-type]
+    ) -> AbstractPosteriorDistribution:
+        encoded = self._encoded(x)
         self._shape = self._shape or tuple(x.shape[1:])
         self._code_shape = encoded.code_shape
-        mean, log_variance = encoded.posterior.mean, encoded.posterior.log_variance
+        mean = encoded.posterior.mean
+        self.has_density = not isinstance(encoded.posterior, PointMass)
+        self.is_diagonal = not isinstance(encoded.posterior, FullGaussian)
+        if not self.has_density:
+            self._notes["deterministic"] = "The encoder is deterministic, so there is no KL to the prior."
         if self._prior is None:
             # The number of latents is known only now.
             self._prior = build(priors, self._recipe).build(mean.shape[1], None, 0, torch.Generator())
@@ -181,7 +198,19 @@ class WrappedModel(AbstractModel):
         # A model without a fixed shape can return other codes for another batch.
         _check_n_latents(self._prior.n_latents, mean.shape[1])
         self._check_repeatable(x)
-        return DiagonalGaussian(mean, log_variance)
+        return encoded.posterior
+
+    def _encoded(self, x: Float[Tensor, "sample *shape"]) -> Encoded:
+        """Return the posterior of a batch; the first batch of data determines the meaning of unnamed outputs."""
+        output = call_foreign("encoder", self.encoder, x, "an observation")
+        reading = self._reading
+        if reading is None and is_unnamed(output):
+            reading = name_parts(flat_parts(output), len(x), self.second, x)  # type: ignore[arg-type]
+            # Zeros, with which a model is tested, decide nothing.
+            if reading.reason and not _is_constant(x):
+                self._reading = reading
+                self._notes["reading"] = reading.note
+        return read_posterior(output, len(x), self.second, reading, x=x, is_point=self._is_point)  # type: ignore[arg-type]
 
     def _check_repeatable(self, x: Float[Tensor, "sample *shape"]) -> None:
         """Encode a few observations twice; raise an error if mean or variance differ by more than rounding.
@@ -190,16 +219,13 @@ class WrappedModel(AbstractModel):
         that the encoder returns besides mean and variance can differ. Zeros, with which a model is tested, decide
         nothing.
         """
-        if self._is_repeatable or not len(x) or bool((x == x.flatten()[0]).all()):
+        if self._is_repeatable or not len(x) or _is_constant(x):
             return
         few = x[:N_REPEATED]
         # One observation less shows whether the outputs depend on the rest of the batch.
         again = few[:-1] if len(few) > 1 else few
         with inference_mode(self):
-            first, second = (
-                read_posterior(self.encoder(part), len(part), self.second).posterior  # type: ignore[arg-type]
-                for part in (few, again)
-            )
+            first, second = (self._encoded(part).posterior for part in (few, again))
         _check_n_latents(first.mean.shape[1], second.mean.shape[1])
         for name in ("mean", "variance"):
             one, two = getattr(first, name)[: len(again)].double(), getattr(second, name).double()
@@ -221,7 +247,7 @@ class WrappedModel(AbstractModel):
         if self.decoder is None:
             raise InputError(problem="this model has no decoder: it was wrapped without one")
         codes = z.reshape(len(z), *self._code_shape) if len(self._code_shape) > 1 else z
-        outputs = read_outputs(self.decoder(codes), len(z))
+        outputs = read_outputs(call_foreign("decoder", self.decoder, codes, "a code"), len(z))
         if self._shape and tuple(outputs.shape[1:]) != self._shape:
             if outputs[0].numel() != int(torch.tensor(self._shape).prod()):
                 raise InputError(
@@ -351,6 +377,10 @@ class WrappedModel(AbstractModel):
 
 
 wrap = WrappedModel
+
+
+def _is_constant(x: Tensor) -> bool:
+    return not x.numel() or bool((x == x.flatten()[0]).all())
 
 
 def _check_n_latents(expected: int, got: int) -> None:
