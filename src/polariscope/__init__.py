@@ -23,7 +23,7 @@ _HOMES = {
     "load_model": "polariscope.runs.run",
     "open_run": "polariscope.runs.run",
     "encode": "polariscope.runs.encode",
-    "wrap": "polariscope.models.adapters.wrapped",
+    "wrap": "polariscope.models.open_model",
     "Representation": "polariscope.analysis.representation",
     "diagnose": "polariscope.runs.model_analyses",
     "decompose": "polariscope.runs.model_analyses",
@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     from polariscope.data.sources import load_dataset
     from polariscope.estimators import VAE
     from polariscope.manipulation.manipulate import manipulate
-    from polariscope.models.adapters.wrapped import wrap
+    from polariscope.models.open_model import wrap
     from polariscope.pages.report import report
     from polariscope.runs.compare_models import compare
     from polariscope.runs.encode import encode

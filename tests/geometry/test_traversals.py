@@ -62,7 +62,7 @@ def test_an_observation_is_moved_from_its_own_code_over_the_prior():
     moved = encode(model, x).mean[0].astype(np.float64)
     moved[0] = -2.0
     np.testing.assert_allclose(found[1, 0], decode(model, moved[None])[0], atol=1e-6)
-    with pytest.raises(InputError, match="model of this package"):
+    with pytest.raises(InputError, match="have an encoder and a decoder"):
         traverse_observation(lambda z: z, x[0], (0,))
     with pytest.raises(InputError, match=r"shape \(7,\)"):
         traverse_observation(model, x[0, :5], (0,))

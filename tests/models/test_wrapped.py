@@ -307,7 +307,9 @@ def test_what_means_nothing_is_refused_not_ignored():
     module = _Split(nn.Linear(6, 8))
     with pytest.raises(InputError, match="no layer named 'decoder/net'"):
         ps.wrap(module, layers=["decoder/net"])
-    with pytest.raises(InputError, match="got _Split; wrap a model of another library"):
+    with pytest.raises(
+        InputError, match=r"got 8 outputs, 0 of which could be codes; name them with outputs="
+    ):
         ps.report(module, ROWS, out="nowhere.html")
 
 

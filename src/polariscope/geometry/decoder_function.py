@@ -14,10 +14,45 @@ from torch import Tensor, nn
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.types import ArrayInput
+from polariscope.data.data_like import DataLike
 from polariscope.models.inference import batch_size, chunks, inference_mode
+from polariscope.models.open_model import is_whole, open_model, type_name
 from polariscope.models.protocol import AbstractModel, ModelLike
 
 Output = Literal["mean", "logits"]
+
+
+def opened(model: ModelLike, data: DataLike) -> tuple[AbstractModel, DataLike]:
+    """Return a model of any library, and the data in its units.
+
+    A function is refused, because it is not known whether it encodes or decodes.
+
+    :param model: the model.
+    :param data: a dataset or an array.
+    """
+    if isinstance(model, AbstractModel):
+        return model, data  # converted when observations are chosen
+    if not is_whole(model):
+        raise InputError(
+            "model",
+            "have an encoder and a decoder",
+            got=type_name(model),
+            remedy="wrap yours with polariscope.wrap",
+        )
+    whole, dataset = open_model(model, data)
+    assert dataset is not None
+    return whole, dataset
+
+
+def whole_or_function(model: ModelLike) -> ModelLike:
+    """Return an object of another library that has an encoder and a decoder as a model; others unchanged.
+
+    :param model: the object.
+    """
+    if isinstance(model, AbstractModel) or not is_whole(model):
+        return model
+    whole = open_model(model)[0]
+    return whole if whole.has_decoder else model
 
 
 def decode(model: ModelLike, codes: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, "sample *shape"]:
@@ -44,12 +79,13 @@ def decoder_function(
     """
     if output not in get_args(Output):
         raise unknown("output", str(output), get_args(Output))
+    model = whole_or_function(model)
     if isinstance(model, AbstractModel):
         if not model.has_decoder:
             raise InputError("model", "have a decoder, but this one has none")
         return (lambda z: model.decode(z).mean) if output == "mean" else (lambda z: _logits(model, z))
     if not callable(model):
-        raise InputError("model", "be a model or a function from latents to outputs", got=f"{model!r}")
+        raise InputError("model", "be a model or a function from latents to outputs", got=type_name(model))
     if output != "mean":
         raise InputError(
             problem=(Argument("output", "logits"), " requires a model of this package"),

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.data.data_like import DataLike
-from polariscope.geometry.decoder_function import decode
+from polariscope.geometry.decoder_function import decode, opened
 from polariscope.geometry.traversals import traverse_code
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 from polariscope.models.protocol import WholeModel
@@ -69,6 +69,7 @@ def eigenfaces(
     """
     if n_faces < 1 or not reach > 0:
         raise InputError("n_faces", "be at least 1 and reach positive", got=f"{n_faces} and {reach}")
+    model, data = opened(model, data)
     dataset, indices = choose_observations(model, data, n_samples, seed)
     if not model.has_density:
         raise InputError(

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.data.data_like import DataLike
-from polariscope.geometry.decoder_function import check_codes, decode
+from polariscope.geometry.decoder_function import check_codes, decode, opened
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 from polariscope.models.protocol import ModelLike, WholeModel
 
@@ -69,6 +69,7 @@ def interpolate_observations(
     path: Course = "linear",
 ) -> Interpolation:
     """Call :func:`interpolate` with the posterior means of two observations of ``data``, by index."""
+    model, data = opened(model, data)
     dataset, _ = choose_observations(model, data, None, 0)
     indices = dataset.check_indices([first, second])
     with inference_mode(model):

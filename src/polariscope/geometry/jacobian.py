@@ -1,9 +1,13 @@
-"""Jacobians of a decoder by forward differentiation, because latents are few and outputs many."""
+"""Jacobians of a decoder by forward differentiation, because latents are few and outputs many.
+
+Some layers of other libraries, such as fused attention, have no forward derivative. Reverse differentiation, applied
+twice, then gives the same derivatives, and central differences are the last resort.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,10 +15,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from polariscope.core.errors import PolariscopeError
-from polariscope.geometry.decoder_function import Output, check_codes, decoder_function, place_codes
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.geometry.decoder_function import (
+    Output,
+    check_codes,
+    decoder_function,
+    place_codes,
+    whole_or_function,
+)
 from polariscope.models.inference import evaluating
-from polariscope.models.protocol import ModelLike
+from polariscope.models.protocol import AbstractModel, ModelLike
 
 MAX_VALUES = 2**22  # entries of Jacobians in memory at a time, without those of hidden layers
 
@@ -60,14 +70,16 @@ def jacobian_blocks(
     model: ModelLike, codes: Float[np.ndarray, "sample latent"], output: Output = "mean"
 ) -> Iterator[Float[np.ndarray, "sample value latent"]]:
     """Yield the Jacobians of a few codes at a time."""
+    model = whole_or_function(model)
     codes = check_codes(model, codes)
     decoder = decoder_function(model, output)
     with torch.no_grad(), evaluating(model):
         # Decoded once to learn the number of output values.
         n_values = decoder(place_codes(model, codes[:1])).numel()
         rows = max(1, MAX_VALUES // (n_values * codes.shape[1]))
+        jacobian = _working_method(model, decoder, place_codes(model, codes[:1]))
         for first in range(0, len(codes), rows):
-            block = _jacobian(decoder, place_codes(model, codes[first : first + rows])).cpu().numpy()
+            block = jacobian(decoder, place_codes(model, codes[first : first + rows])).cpu().numpy()
             if not np.isfinite(block).all():
                 raise PolariscopeError(
                     "the decoder's Jacobian is not finite at some codes; the model might have diverged."
@@ -75,7 +87,37 @@ def jacobian_blocks(
             yield block
 
 
-def _jacobian(decoder: Any, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample value latent"]:
+Method = Callable[[Any, Float[Tensor, "sample latent"]], Float[Tensor, "sample value latent"]]
+
+
+def _working_method(model: ModelLike, decoder: Any, z: Float[Tensor, "sample latent"]) -> Method:
+    """Return the first method that can differentiate a decoder; a model gets a note if it is not the usual one."""
+    methods: dict[str, Method] = {
+        "": _forward,
+        "by reverse differentiation": _reverse,
+        "by central differences, which are less exact": _differences,
+    }
+    if not isinstance(model, AbstractModel):
+        return _forward  # a function has no notes
+    for name, method in methods.items():
+        try:
+            method(decoder, z)
+        # Errors of a decoder of another library are translated, and contain the original one.
+        except (NotImplementedError, RuntimeError, InputError) as error:
+            cause = error.__cause__ if isinstance(error, InputError) else error
+            if not isinstance(cause, NotImplementedError | RuntimeError) or method is _differences:
+                raise
+            continue
+        if name and hasattr(model, "add_note"):
+            model.add_note(
+                "jacobian",
+                f"A layer of the decoder has no forward derivative, so its Jacobian is computed {name}.",
+            )
+        return method
+    raise AssertionError("the last method returns or raises an error")
+
+
+def _forward(decoder: Any, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample value latent"]:
     def along(direction: Tensor) -> Tensor:
         # Rows are independent, so one direction for all rows gives the derivative of each, and d passes suffice.
         _, derivative, *_ = torch.func.jvp(decoder, (z,), (direction.expand_as(z).contiguous(),))
@@ -86,3 +128,36 @@ def _jacobian(decoder: Any, z: Float[Tensor, "sample latent"]) -> Float[Tensor, 
         # Torch's forward mode warns about torch.jit when it is first used.
         warnings.filterwarnings("ignore", message=".*torch.jit.script", category=DeprecationWarning)
         return torch.func.vmap(along, out_dims=2)(basis)
+
+
+def _reverse(decoder: Any, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample value latent"]:
+    """Differentiate vᵀ J(z) with respect to v, which is J along a direction; d passes suffice."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    columns = []
+    # Only this form of attention has a second derivative.
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        z = z.detach().clone().requires_grad_()
+        outputs = decoder(z)
+        weights = torch.zeros_like(outputs, requires_grad=True)
+        (pulled,) = torch.autograd.grad(outputs, z, weights, create_graph=True)
+        for latent in range(z.shape[1]):
+            (column,) = torch.autograd.grad(pulled[:, latent].sum(), weights, retain_graph=True)
+            columns.append(column.flatten(1).detach())
+    return torch.stack(columns, dim=2)
+
+
+def _differences(decoder: Any, z: Float[Tensor, "sample latent"]) -> Float[Tensor, "sample value latent"]:
+    """Return central differences, with the step that balances rounding and curvature."""
+    columns = []
+    step = torch.finfo(z.dtype).eps ** (1 / 3)
+    for latent in range(z.shape[1]):
+        size = (z[:, latent].abs() + 1) * step
+        above, below = z.clone(), z.clone()
+        above[:, latent] += size
+        below[:, latent] -= size
+        # The width after rounding.
+        width = (above - below)[:, latent]
+        difference = (decoder(above) - decoder(below)).flatten(1)
+        columns.append(difference / width[:, None])
+    return torch.stack(columns, dim=2)

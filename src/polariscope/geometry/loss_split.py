@@ -14,7 +14,7 @@ from torch import Tensor
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.data.data_like import DataLike
-from polariscope.geometry.decoder_function import decoder_function
+from polariscope.geometry.decoder_function import decoder_function, opened
 from polariscope.geometry.jacobian import decoder_metric
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 from polariscope.models.protocol import WholeModel
@@ -105,6 +105,7 @@ def split_reconstruction(
     """
     if n_draws < 1:
         raise InputError("n_draws", "be at least 1", got=n_draws)
+    model, data = opened(model, data)
     decoder_function(model)  # raises an error for a model without a decoder
     dataset, indices = choose_observations(model, data, n_samples, seed)
     parts, codes, covariances = [], [], []

@@ -14,7 +14,7 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
-from polariscope.geometry.decoder_function import check_codes, decode
+from polariscope.geometry.decoder_function import check_codes, decode, opened
 from polariscope.geometry.steps_of_latents import Scale, prior_of, range_of, selected_latents
 from polariscope.models.inference import choose_observations, encode_batches, inference_mode
 from polariscope.models.protocol import AbstractModel, ModelLike
@@ -154,12 +154,11 @@ def traverse_observation(
 
     Reference: mushom2020 §5.6, Figs 5.17–5.18.
     """
-    if not isinstance(model, AbstractModel) or model.n_auxiliary:
-        raise InputError(
-            "model", "be a model of this package that encodes observations without auxiliary values"
-        )
     refuse_masked(observation, "observation")
-    dataset, indices = choose_observations(model, np.asarray(observation)[None], None, seed)
+    model, data = opened(model, np.asarray(observation)[None])
+    if model.n_auxiliary:
+        raise InputError("model", "be one that encodes observations without auxiliary values")
+    dataset, indices = choose_observations(model, data, None, seed)
     with inference_mode(model):
         (encoded,) = encode_batches(model, dataset, indices)
         q = encoded.posterior

@@ -299,6 +299,14 @@ def auxiliary_of(
     """Return the auxiliary input of encoder and prior on the model's device; None for most models."""
     if not model.n_auxiliary:
         return None
+    if model.covariates is not None:
+        if len(dataset) != len(model.covariates):
+            raise InputError(
+                "data",
+                f"be those that the model was opened with, {len(model.covariates)} observations with covariates",
+                got=f"{len(dataset)} observations",
+            )
+        return torch.from_numpy(model.covariates[indices]).to(model.device, model.dtype)
     return auxiliary_values(dataset, indices).to(model.device, model.dtype)
 
 

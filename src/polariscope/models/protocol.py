@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -33,6 +34,9 @@ class AbstractModel(nn.Module, abc.ABC):
     """Records of the variants that rescaled its training data; later data are rescaled with them, too."""
     n_auxiliary: int = 0
     """Width of the auxiliary variable u that encoder and prior receive besides x; 0 if there is none."""
+    covariates: Float[np.ndarray, "observation auxiliary"] | None = None
+    """Auxiliary variable of each observation of the data that the model was opened with; None if it consists of the
+    factors of the data."""
     has_density: bool = True
     """If True, q(z|x) has a density, and therefore a KL to the prior; a point mass has none."""
     has_exact_variance: bool = False

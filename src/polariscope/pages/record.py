@@ -214,6 +214,9 @@ def record_of_model(
     dataset = in_units(as_dataset(data), model.units)
     representation = encode(model, dataset, n_samples, seed)
     regime = diagnose(representation, alpha=alpha, seed=seed)
+    # Computed first, because the analysis of a decoder can add a note to the model.
+    subject = Subject(representation, regime, model.has_density, seed, model=model, data=dataset)
+    parts = measure_all(subject)
     # The split of the training is unknown, so any observations are reconstructed.
     others = generator(seed, "report", "held out").permutation(len(dataset))
     name = str(getattr(model, "name", type(model).__name__))
@@ -235,9 +238,7 @@ def record_of_model(
         **_of_codes(representation, regime, has_rate=model.has_density),
         views=views(model, dataset, others, representation, regime, seed),
         notes=tuple(dict.fromkeys((*getattr(model, "notes", ()), *regime.notes))),
-        parts=measure_all(
-            Subject(representation, regime, model.has_density, seed, model=model, data=dataset)
-        ),
+        parts=parts,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import user_path
 from polariscope.core.text import percent, readable
 from polariscope.data.data_like import DataLike
+from polariscope.models.open_model import is_openable, open_model
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages import sections
 from polariscope.pages.calls import commands, repeat_call
@@ -150,14 +152,14 @@ def report(
 
     The page of a run shows its newest diagnosis, decomposition, scores, comparison and course. If there is no diagnosis
     with the requested settings, it is computed and cached first. Other results of the run are listed at the end. The
-    page of a model from another library (:func:`polariscope.wrap`) has no training curves, and the page of codes has
-    only the sections that do not require a model. The same arguments give the same page, byte for byte. The page is
-    written atomically.
+    page of a model from another library has no training curves, and the page of codes has only the sections that do not
+    require a model. The same arguments give the same page, byte for byte. The page is written atomically.
 
-    :param run: a run or its folder, a Representation, an .npz file of codes, or a model (which requires ``data`` and
-        ``out``).
+    :param run: a run or its folder, a Representation, an .npz file of codes, or a model of any library or its path, as
+        in :func:`polariscope.encode`.
     :param data: required for a model, and for a run that was trained on arrays in memory: the same dataset or arrays.
-    :param out: (default: in the run's folder, or next to the file of codes) path of the page.
+    :param out: (default: in the run's folder, next to the file of codes, or named after a model in the working folder)
+        path of the page.
     :param n_samples: (default: that of the newest diagnosis, otherwise 10,000) observations to diagnose; None for all.
     :param seed: (default: that of the newest diagnosis, otherwise 0) seed of their choice and of the noise.
     :param alpha: (default: that of the newest diagnosis, otherwise that of ``TypeRule``) tolerance of the rule that
@@ -173,6 +175,10 @@ def report(
     if out is not None:
         out = user_path(out, "out")
         check_output(out, "out", [run] if isinstance(run, str | Path) else [])
+    if isinstance(run, str | Path) and is_openable(run):
+        run = user_path(run)
+        record, path = _of_model(run, data, out, step, options)
+        return report_page(record).write(path)
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         step = step or run.step
         run = run.folder
@@ -189,26 +195,9 @@ def _of_something_else(
     subject: Any, data: Any, out: Path | None, step: int | None, options: dict[str, Any]
 ) -> tuple[ReportRecord, Path]:
     """Return the record of a model or of codes, and the path of the page."""
-    if step is not None:
-        raise InputError(
-            problem=(Argument("step"), " requires a run folder"),
-            remedy="models and codes have no checkpoints. Leave it out",
-        )
-    if "part" in options:
-        raise InputError(
-            problem=(Argument("part"), " requires a run folder"),
-            remedy="models and codes have no split. Leave it out",
-        )
-    if isinstance(subject, AbstractModel):
-        if data is None or out is None:
-            raise InputError(problem="the page of a model requires data and the path of the page (out)")
-        return record_of_model(subject, data, **options), out
     if not isinstance(subject, (str, Path, Representation)):
-        raise InputError(
-            problem="report takes a run folder, a model, a Representation or a file of codes",
-            got=type(subject).__name__,
-            remedy="wrap a model of another library with polariscope.wrap",
-        )
+        return _of_model(subject, data, out, step, options)
+    _refuse_run_options(step, options)
     if "n_samples" in options or data is not None:
         raise InputError(
             problem="all rows of codes are used",
@@ -224,3 +213,33 @@ def _of_something_else(
     if out is None:
         raise InputError(problem="the page of codes requires the path of the page (out)")
     return record_of_codes(subject, "codes", **options), out
+
+
+def _of_model(
+    subject: Any, data: Any, out: Path | None, step: int | None, options: dict[str, Any]
+) -> tuple[ReportRecord, Path]:
+    """Return the record of a model of any library, and the path of the page: its name in the working folder."""
+    _refuse_run_options(step, options)
+    model, dataset = open_model(subject, data)
+    if dataset is None:
+        raise InputError("data", "be given for the page of a model that does not belong to a run")
+    name = str(getattr(model, "name", type(subject).__name__))
+    if out is None:
+        stem = subject.stem if isinstance(subject, Path) else re.sub(r"\W+", "-", name).strip("-")
+        out = Path(f"{stem or 'model'}.html")
+        check_output(out, "out", [subject] if isinstance(subject, Path) else [])
+    return record_of_model(model, dataset, **options), out
+
+
+def _refuse_run_options(step: int | None, options: dict[str, Any]) -> None:
+    """Raise an error for options of runs."""
+    if step is not None:
+        raise InputError(
+            problem=(Argument("step"), " requires a run folder"),
+            remedy="models and codes have no checkpoints. Leave it out",
+        )
+    if "part" in options:
+        raise InputError(
+            problem=(Argument("part"), " requires a run folder"),
+            remedy="models and codes have no split. Leave it out",
+        )

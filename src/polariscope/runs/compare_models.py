@@ -17,6 +17,7 @@ from polariscope.layers.comparison import Comparison
 from polariscope.runs.comparison_sources import (
     find_data,
     find_sources,
+    open_foreign,
     refuse_step_and_checkpoints,
 )
 from polariscope.runs.results import CachedResults
@@ -50,9 +51,9 @@ def compare(
 
     Reference: bonheme2023 §7.3, with 5 000 observations.
 
-    :param models: models, runs, run folders, representations (with the layers mean, variance and sampled), or mappings
-        from layer names to arrays ``(sample, feature)`` of activations from any library; one or a list of them, or a
-        mapping from a group's name to its members (the seeds of one setting): ``compare({"β = 1": [run, run],
+    :param models: models of any library, runs, run folders, representations (with the layers mean, variance and
+        sampled), or mappings from layer names to arrays ``(sample, feature)`` of activations; one or a list of them, or
+        a mapping from a group's name to its members (the seeds of one setting): ``compare({"β = 1": [run, run],
         "β = 8": [run, run]}).average()`` is the heat map of Eq. 7.9. Samples whose ids differ raise an error.
     :param data: (default: the data of the runs) a dataset or an array.
     :param measure: (default "cka") a member of ``polariscope.similarity``.
@@ -68,6 +69,7 @@ def compare(
         :class:`polariscope.core.progress.ProgressEvent`.
     :param options: options of the measure by name: ``bandwidth=0.4``.
     """
+    models, data = open_foreign(models, data)
     sources = find_sources(models, checkpoints, step)
     arrays = [source for source in sources if source.layers is not None]
     if arrays and len(arrays) < len(sources):

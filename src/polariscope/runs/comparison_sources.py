@@ -18,6 +18,7 @@ from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
 from polariscope.layers.layer_sources import Source
 from polariscope.models.model import Model
+from polariscope.models.open_model import is_openable, open_model
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.run_like import CheckpointsLike, RunsLike
 from polariscope.runs.trained_run import TrainedRun
@@ -33,7 +34,7 @@ def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | Non
     """Return the models to compare, in order, grouped by the keys of a mapping, by step, or each in its own group."""
     steps = _requested_steps(checkpoints)
     refuse_step_and_checkpoints(step, checkpoints)
-    if isinstance(models, (str, Path, TrainedRun, Model, Representation, np.ndarray)):
+    if isinstance(models, (str, Path, TrainedRun, AbstractModel, Representation, np.ndarray)):
         models = [models]
     items: Any = models
     if not isinstance(items, Iterable):
@@ -58,6 +59,38 @@ def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | Non
     return _with_unique_labels(sources)
 
 
+def open_foreign(models: Any, data: DataLike | None) -> tuple[Any, DataLike | None]:
+    """Replace objects of other libraries by models, and return the data in the units of these models.
+
+    :param models: one or several models, runs or arrays, as in :func:`polariscope.compare`.
+    :param data: a dataset or an array.
+    """
+    opened: list[tuple[AbstractModel, AbstractDataset | None]] = []
+
+    def replace(item: Any) -> Any:
+        known = (TrainedRun, AbstractModel, Representation, np.ndarray)
+        if isinstance(item, known) or item is None:
+            return item
+        if isinstance(item, Mapping):
+            return {name: replace(value) for name, value in item.items()}
+        if isinstance(item, list | tuple):
+            return [replace(value) for value in item]
+        if not is_openable(item):
+            return item
+        opened.append(open_model(item, data))
+        return opened[-1][0]
+
+    replaced = replace(models)
+    for model, _ in opened[1:]:
+        if tuple(model.units) != tuple(opened[0][0].units):
+            raise InputError(
+                "models",
+                "be trained in the same units, since they encode the same observations",
+                remedy="compare their representations, each from polariscope.encode",
+            )
+    return replaced, opened[0][1] if opened else data
+
+
 def refuse_step_and_checkpoints(step: int | None, checkpoints: CheckpointsLike) -> None:
     """Raise an error if a step and checkpoints are both requested, since both select models of a run.
 
@@ -77,7 +110,7 @@ def refuse_step_and_checkpoints(step: int | None, checkpoints: CheckpointsLike) 
 
 
 def _flatten(groups: dict[str, Any]) -> list[tuple[str | None, Any]]:
-    single = (str, Path, TrainedRun, Model, Representation, Mapping)
+    single = (str, Path, TrainedRun, AbstractModel, Representation, Mapping)
     return [
         (str(name), item)
         for name, items in groups.items()
@@ -91,7 +124,9 @@ def _source(group: str | None, item: Any, number: int, step: int | None) -> Sour
         run.digest(step)  # raises an error before anything is computed if there is no such model
         return Source(run.name, group or run.name, functools.partial(_load, run, step), None, run.path)
     if isinstance(item, AbstractModel):
-        label = readable_name(item.folder) if item.folder else f"model {number}"
+        name = getattr(item, "name", None)
+        default = f"model {number}" if name in (None, "wrapped") else str(name)
+        label = readable_name(item.folder) if item.folder else default
         return Source(label, group or label, lambda: item, None, item.folder)
     if isinstance(item, Representation):
         label = f"representation {number}"

@@ -9,11 +9,11 @@ from pathlib import Path
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.data_like import DataLike
-from polariscope.data.inputs import as_dataset
 from polariscope.data.observations import Observations, Part, Subset
 from polariscope.models.effect import decoder_effect
 from polariscope.models.inference import represent
 from polariscope.models.likelihood_residuals import likelihood_fit
+from polariscope.models.open_model import is_openable, open_model
 from polariscope.models.protocol import AbstractModel, ModelLike
 from polariscope.runs.run import Run
 from polariscope.training.likelihood import natural_likelihood
@@ -34,8 +34,9 @@ def encode(
 
     The representation of a model that belongs to a run is cached with the run; the same call reads it back.
 
-    :param model: a model, a run folder, or any function or module that returns a posterior for a batch, in any of the
-        usual forms (:func:`polariscope.wrap`).
+    :param model: a model, a run folder, an object of another library (``polariscope.models.adapters`` lists them), the
+        path of an ONNX file or of a folder of a model, or any function or module that returns a posterior for a batch,
+        in any of the usual forms (:func:`polariscope.wrap`).
     :param data: (default: the data of the run) a dataset or an array of observations.
     :param n_samples: (default 10,000) maximum number of observations; None for all, in their order.
     :param seed: (default 0) seed of the choice of observations and of posterior samples.
@@ -46,12 +47,14 @@ def encode(
     :param outputs: (default: inferred) meaning of each array that a function returns, as in :func:`polariscope.wrap`:
         ``("z", "mean", "log_variance")``.
     """
-    if second != "log_variance" and (isinstance(model, (str, Path, AbstractModel))):
-        raise InputError(
-            problem=(Argument("second"), " is for functions and modules of other libraries"),
-            remedy="leave it out",
-        )
-    if isinstance(model, (str, Path)):
+    options = {"second": None if second == "log_variance" else second, "outputs": outputs}
+    if isinstance(model, (str, Path)) and not is_openable(model):
+        for name, value in options.items():
+            if value is not None:
+                raise InputError(
+                    problem=(Argument(name), " is for functions and modules of other libraries"),
+                    remedy="leave it out",
+                )
         return Run(model, data).representation(n_samples, seed, part, step)
     subset = Subset(n_samples, seed, part)
     if step is not None:
@@ -59,27 +62,12 @@ def encode(
             problem=(Argument("step"), " requires a run folder"),
             remedy="leave it out, or pass the folder of a run",
         )
-    if not callable(model):
-        raise InputError(
-            "model",
-            "be a model, a run folder or a function that returns (mean, log_variance)",
-            got=f"{model!r}",
-        )
-    if isinstance(model, AbstractModel) and model.folder is not None:
+    if isinstance(model, AbstractModel) and model.folder is not None and not any(options.values()):
         run = Run(model.folder, data)
         return run.with_evidence(run.representation_of(model, subset), model, seed)
-    if data is None:
+    model, dataset = open_model(model, data, **options)
+    if dataset is None:
         raise InputError("data", "be given for a model that does not belong to a run")
-    dataset = as_dataset(data)
-    # A model encodes data in the units of its training.
-    if isinstance(model, AbstractModel) and model.units:
-        from polariscope.data.chain import in_units
-
-        dataset = in_units(dataset, model.units)
-    if not isinstance(model, AbstractModel):
-        from polariscope.models.adapters.wrapped import WrappedModel
-
-        model = WrappedModel(model, second=second, outputs=outputs)
     indices = subset.choose(len(dataset), None)
     representation = represent(model, dataset, indices, seed)
     effect = decoder_effect(model, dataset, indices, seed)

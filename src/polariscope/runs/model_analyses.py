@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from polariscope.analysis import decomposition
 from polariscope.analysis import score as scoring
@@ -30,7 +32,7 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(analysis)
     def take(*arguments: Any, data: Any = None, **options: Any) -> Result:
         first, *rest = arguments or (None,)
-        if callable(first) and not isinstance(first, Representation):
+        if _is_model(first):
             if rest and data is None:
                 data, *rest = rest
             from polariscope.runs.encode import (
@@ -55,6 +57,20 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
     before, example, after = inspect.cleandoc(analysis.__doc__ or "").partition("\n\n>>>")
     face.__doc__ = f"{before}\n{DATA_DOC}{example}{after}"
     return take
+
+
+def _is_model(thing: object) -> bool:
+    """Return True for a model of any library, or the path of one; torch is not imported for arrays."""
+    if thing is None or isinstance(thing, Representation | np.ndarray | Mapping | list | tuple):
+        return False
+    if callable(thing):
+        return True
+    # Tensors and frames are arrays of codes.
+    if hasattr(thing, "__array__"):
+        return False
+    from polariscope.models.open_model import is_openable
+
+    return is_openable(thing)
 
 
 diagnose = taking_models(diagnosing.diagnose)

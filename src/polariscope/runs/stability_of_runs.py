@@ -19,6 +19,7 @@ from polariscope.core.types import ArrayInput
 from polariscope.data.data_like import DataLike
 from polariscope.data.observations import ObservationOptions, Observations
 from polariscope.layers.layer_sources import Source
+from polariscope.models.open_model import is_openable
 from polariscope.models.protocol import AbstractModel
 from polariscope.runs.comparison_sources import find_data
 from polariscope.runs.encode import encode
@@ -43,9 +44,9 @@ def stability(
     observations; see :func:`polariscope.analysis.stability.stability` for the definitions, the chance level and the
     intervals.
 
-    :param models: runs, run folders, models, representations, .npz files of codes, or arrays ``(sample, latent)`` of
-        mean codes of the same samples from any library; a list, or a mapping from names to them. Models must have the
-        same number of latents; arrays can differ, because their passive latents might have been dropped.
+    :param models: runs, run folders, models of any library, representations, .npz files of codes, or arrays
+        ``(sample, latent)`` of mean codes of the same samples; a list, or a mapping from names to them. Models must
+        have the same number of latents; arrays can differ, because their passive latents might have been dropped.
     :param data: (default: the data of the runs) dataset or array to encode with runs and models.
     :param variance: (default None) posterior variances of each array; latents that are not in use are then excluded, as
         for runs. Without variances, every latent that varies is included.
@@ -60,7 +61,7 @@ def stability(
     """
     named = _named(models)
     runs = {name: item for name, item in named.items() if isinstance(item, Run)}
-    others = [item for item in named.values() if isinstance(item, AbstractModel)]
+    others = [item for item in named.values() if _is_model(item)]
     if data is not None and not runs and not others:
         raise InputError("data", "be left out with codes, which are already encoded")
     if runs:
@@ -74,8 +75,7 @@ def stability(
             codes[name] = opened.representation(**which.options())
         else:
             subset = (which.n_samples, which.seed)
-            is_model = isinstance(item, AbstractModel)
-            codes[name] = encode(item, data, *subset, part=which.part) if is_model else item
+            codes[name] = encode(item, data, *subset, part=which.part) if _is_model(item) else item
     _check_alike(codes)
     result = stability_of_codes(
         codes,
@@ -123,7 +123,9 @@ def _named(models: Any) -> dict[str, Any]:
     """Return models by unique names; folders become runs."""
     # An array with three axes is a sequence of codes.
     if isinstance(models, (str, Path, Run, AbstractModel, Representation)) or (
-        isinstance(models, np.ndarray) and models.ndim < 3
+        models.ndim < 3
+        if isinstance(models, np.ndarray)
+        else not _is_collection(models) and is_openable(models)
     ):
         raise InputError("models", "be several, in a list or by name", got="one")
     if isinstance(models, Mapping):
@@ -142,7 +144,18 @@ def _named(models: Any) -> dict[str, Any]:
     return named
 
 
+def _is_collection(models: object) -> bool:
+    return isinstance(models, Mapping | list | tuple)
+
+
+def _is_model(item: object) -> bool:
+    """Return True for a model of any library; codes and runs are none."""
+    if isinstance(item, Run | Representation | np.ndarray | list | tuple) or hasattr(item, "__array__"):
+        return False
+    return is_openable(item)
+
+
 def _opened(item: Any) -> Any:
-    if not isinstance(item, (str, Path)):
+    if not isinstance(item, (str, Path)) or is_openable(item):
         return item
     return load_codes(item) if Path(item).is_file() else Run(item)

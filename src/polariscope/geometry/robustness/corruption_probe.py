@@ -14,6 +14,7 @@ from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
 from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
+from polariscope.geometry.decoder_function import opened
 from polariscope.geometry.robustness.corruptions import Corruption, standard_corruptions
 from polariscope.geometry.robustness.reconstructions import (
     ObservedCodes,
@@ -70,6 +71,7 @@ def corruption_probe(
 
     Reference: mushom2020 §5.6, Figs 5.17–5.18, judges traversals by eye; the numbers are ours.
     """
+    model, data = opened(model, data)
     dataset, indices = choose_observations(model, data, n_samples, seed)
     if len(indices) < 2:
         raise InputError(problem="a corruption probe requires at least 2 observations", got=len(indices))

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord
 from polariscope.data.data_like import DataLike
+from polariscope.geometry.decoder_function import opened
 from polariscope.geometry.robustness.reconstructions import encode_values, spread_ratio, square_error
 from polariscope.models.inference import choose_observations
 from polariscope.models.protocol import AbstractModel, WholeModel
@@ -44,6 +45,7 @@ def shift_probe(
     :func:`polariscope.geometry.robustness.corruptions.triangles`.
     Reference: mushom2020 §5.6: a shape not in the data, and inverted colours; the numbers are ours.
     """
+    model, data = opened(model, data)
     if isinstance(model, AbstractModel) and model.n_auxiliary:
         raise InputError(
             problem="this model requires auxiliary values to encode observations, and the others have none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
 from polariscope.core.option_values import check_value
 from polariscope.core.options import build
+from polariscope.models.adapters import AbstractAdapter, Opened, adapter
 from polariscope.models.adapters.support.calls import call_foreign, type_name
 from polariscope.models.adapters.support.outputs import (
     KINDS,
@@ -95,9 +96,7 @@ class WrappedModel(AbstractModel):
         self.encoder, self.decoder = encoder, decoder
         # A method belongs to a module, whose device, type and mode then count.
         self.owners = nn.ModuleList(
-            owner
-            for part in (encoder, decoder)
-            if isinstance(owner := getattr(part, "__self__", None), nn.Module)
+            owner for part in (encoder, decoder) if (owner := _owner(part)) is not None and owner is not part
         )
         self.likelihood, self.variance, self.second = likelihood, float(variance), second
         self._requested_likelihood = likelihood
@@ -106,6 +105,8 @@ class WrappedModel(AbstractModel):
         self._notes: dict[str, str] = {}
         self._reading = None if outputs is None else Reading(check_outputs(outputs))
         self._is_point = False
+        self._is_channels_last = False
+        self._whole: list[nn.Module] = []
         self._shape = _sizes(shape)
         self._recipe = prior
         self._code_shape: tuple[int, ...] = ()
@@ -126,7 +127,29 @@ class WrappedModel(AbstractModel):
             # Zeros do not show which array is a draw. The first batch of data does.
             pass
 
+    def expects(self, shape: Sequence[int]) -> None:
+        """Declare the shape of an observation without a test.
+
+        :param shape: the shape; empty if it is not known.
+        """
+        self._shape = self._shape or _sizes(tuple(shape or ()))
+
     # Properties
+
+    @property
+    def was_used(self) -> bool:
+        """True if observations were encoded, so the meaning of outputs is known."""
+        return self._is_repeatable
+
+    @property
+    def whole(self) -> nn.Module | None:
+        """The module that encoder and decoder belong to, if they must use all its weights; otherwise None."""
+        return self._whole[0] if self._whole else None
+
+    @whole.setter
+    def whole(self, module: nn.Module | None) -> None:
+        # In a list, because a module would be registered a second time.
+        self._whole = [] if module is None else [module]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -202,7 +225,9 @@ class WrappedModel(AbstractModel):
 
     def _encoded(self, x: Float[Tensor, "sample *shape"]) -> Encoded:
         """Return the posterior of a batch; the first batch of data determines the meaning of unnamed outputs."""
-        output = call_foreign("encoder", self.encoder, x, "an observation")
+        # Other axes than those of tables and images have no convention.
+        values = x.movedim(1, -1) if self._is_channels_last and x.ndim > 2 else x
+        output = call_foreign("encoder", self.encoder, values, "an observation")
         reading = self._reading
         if reading is None and is_unnamed(output):
             reading = name_parts(flat_parts(output), len(x), self.second, x)  # type: ignore[arg-type]
@@ -248,6 +273,8 @@ class WrappedModel(AbstractModel):
             raise InputError(problem="this model has no decoder: it was wrapped without one")
         codes = z.reshape(len(z), *self._code_shape) if len(self._code_shape) > 1 else z
         outputs = read_outputs(call_foreign("decoder", self.decoder, codes, "a code"), len(z))
+        if self._is_channels_last and outputs.ndim > 2:
+            outputs = outputs.movedim(-1, 1)
         if self._shape and tuple(outputs.shape[1:]) != self._shape:
             if outputs[0].numel() != int(torch.tensor(self._shape).prod()):
                 raise InputError(
@@ -291,37 +318,54 @@ class WrappedModel(AbstractModel):
         """Assumptions about the model, one sentence for each."""
         return list(self._notes.values())
 
+    def add_note(self, subject: str, text: str) -> None:
+        """Add a note, or replace that on the same subject.
+
+        :param subject: its subject, a key.
+        :param text: a sentence.
+        """
+        self._notes[subject] = text
+
     def activations(
         self,
         x: Float[Tensor, "sample *shape"],
         noise: Float[Tensor, "sample latent"],
         auxiliary: Float[Tensor, "sample auxiliary"] | None = None,
     ) -> Iterator[tuple[str, Float[Tensor, "sample ..."]]]:
+        missing = set(self.layers or ())
         yield "input", x
         self._check_repeatable(x)  # before outputs are recorded
         with self._recording("encoder") as recorded:
-            q = self.encode(x)
+            q = self.encode(x, auxiliary)
         yield from recorded
+        missing -= _names_of(recorded)
         yield "mean", q.mean
         yield "variance", q.variance
         z = q.at(noise)
         yield "sampled", z
+        recorded = []
+        if self.decoder is not None:
+            with self._recording("decoder") as recorded:
+                outputs = self.decode(z).mean
+            yield from recorded
+        missing -= _names_of(recorded)
+        if missing:
+            raise InputError(
+                "layers",
+                "name modules that run when the model encodes or decodes",
+                got=", ".join(sorted(missing)),
+                remedy="choose among the layers that are compared if it is left out",
+            )
         if self.decoder is None:
             return
-        with self._recording("decoder") as recorded:
-            outputs = self.decode(z).mean
-        yield from recorded
-        if not isinstance(self.decoder, nn.Module):
+        if _owner(self.decoder) is None:
             yield "decoder/output", outputs
 
     # Layers
 
     def _recorded_modules(self, part: str) -> dict[str, nn.Module]:
         """Return the modules of a part whose outputs are recorded: the selected ones, or all without submodules."""
-        module = getattr(self, part)
-        if not isinstance(module, nn.Module):
-            return {}
-        children = {name: child for name, child in module.named_modules() if name}
+        children = self._children(part)
         if self.layers is None:
             return {name: child for name, child in children.items() if not list(child.children())}
         return {
@@ -330,14 +374,16 @@ class WrappedModel(AbstractModel):
             if name in self.layers or f"{part}/{name}" in self.layers
         }
 
+    def _children(self, part: str) -> dict[str, nn.Module]:
+        """Return the modules inside a part by name; of a method, those of the module that it belongs to."""
+        module = _owner(getattr(self, part))
+        if module is None:
+            return {}
+        # The module of a method has the names of all its parts: encoder.0 is layer 0 of the encoder.
+        return {name.removeprefix(f"{part}."): child for name, child in module.named_modules() if name}
+
     def _check_layers(self) -> None:
-        full = [
-            f"{part}/{name}"
-            for part in ("encoder", "decoder")
-            if isinstance(module := getattr(self, part), nn.Module)
-            for name, _ in module.named_modules()
-            if name
-        ]
+        full = [f"{part}/{name}" for part in ("encoder", "decoder") for name in self._children(part)]
         for name in self.layers or ():
             is_full = name.startswith(("encoder/", "decoder/"))
             check_word("layer", name, full if is_full else {known.partition("/")[2] for known in full})
@@ -376,7 +422,64 @@ class WrappedModel(AbstractModel):
         return f"<{self.name}: {'; '.join([*parts, *shape, *latents])}>"
 
 
-wrap = WrappedModel
+class Method:
+    """A function that uses a module, whose layers, device and mode then count as those of the function.
+
+    :param owner: the module.
+    :param function: function of a batch.
+    """
+
+    def __init__(self, owner: nn.Module, function: Callable[[Tensor], object]) -> None:
+        self.__self__ = owner
+        self.function = function
+
+    @property
+    def __name__(self) -> str:
+        return type(self.__self__).__name__
+
+    def __call__(self, values: Tensor) -> object:
+        return self.function(values)
+
+
+def adapted(
+    encoder: Callable[..., object],
+    decoder: Callable[..., object] | None,
+    options: Mapping[str, Any],
+    *,
+    is_point: bool = False,
+    is_channels_last: bool = False,
+    notes: Mapping[str, str] | None = None,
+    **suggested: Any,
+) -> WrappedModel:
+    """Return the model of an adapter.
+
+    :param encoder: function from a batch of observations to a posterior.
+    :param decoder: function from a batch of codes to observations, or None.
+    :param options: options of :class:`WrappedModel` that the caller set.
+    :param is_point: (default False) if True, an output without a variance is the code of a deterministic encoder.
+    :param is_channels_last: (default False) if True, images are passed as (sample, height, width, channel).
+    :param notes: (default none) notes of the adapter, by the subject.
+    :param suggested: options that the adapter suggests; those of the caller take precedence.
+    """
+    shape = {**suggested, **options}.get("shape")
+    model = WrappedModel(encoder, decoder, **{**suggested, **options, "shape": None})
+    model._is_point, model._is_channels_last = is_point, is_channels_last
+    model._notes.update(notes or {})
+    model._shape = _sizes(shape)
+    if model._shape:
+        model._try()
+    return model
+
+
+@adapter("wrapped", order=100)
+class FunctionAdapter(AbstractAdapter):
+    """Functions and modules that return a posterior for a batch."""
+
+    def recognises(self, thing: object) -> bool:
+        return callable(thing)
+
+    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+        return Opened(adapted(thing, None, options, name=type_name(thing)))
 
 
 def _is_constant(x: Tensor) -> bool:
@@ -418,6 +521,17 @@ def _source(part: Any) -> str:
         return hashlib.sha256((inspect.getsource(part) + plain).encode()).hexdigest()
     except (OSError, TypeError):
         return getattr(part, "__qualname__", type(part).__name__)
+
+
+def _owner(part: Any) -> nn.Module | None:
+    """Return a module, or the module that a method belongs to; None for other functions."""
+    owner = part if isinstance(part, nn.Module) else getattr(part, "__self__", None)
+    return owner if isinstance(owner, nn.Module) else None
+
+
+def _names_of(recorded: Sequence[tuple[str, Tensor]]) -> set[str]:
+    """Return the names of recorded layers, with and without their part."""
+    return {each for name, _ in recorded for each in (name, name.partition("/")[2])}
 
 
 def _label(part: Any) -> str:
