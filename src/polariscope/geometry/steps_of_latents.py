@@ -28,7 +28,7 @@ def range_of(
     """
     if not model.has_density:
         return representation.mean.mean(axis=0), representation.mean.std(axis=0), "codes"
-    if model.n_auxiliary:
+    if model.has_conditional_prior:
         mean, variance = prior_moments(representation)
         return mean.astype(np.float32), np.sqrt(variance).astype(np.float32), "prior over all u"
     return *prior_of(model, seed), "prior"

@@ -202,7 +202,7 @@ def draw_prior(
     :param n_draws: number of draws.
     :param seed: seed of the draws.
     """
-    if model.n_auxiliary:
+    if model.has_conditional_prior:
         return None
     # A copy in float64 on the CPU, so draws do not depend on the device of the model.
     prior = copy.deepcopy(model.prior).to(device="cpu", dtype=torch.float64)
@@ -238,7 +238,7 @@ def represent(
             columns["covariance"] = q.covariance
         normal = prior.normal()
         # A conditional prior has other moments for every sample; others are added once, below.
-        if batch.auxiliary is not None and normal is not None:
+        if model.has_conditional_prior and normal is not None:
             columns |= {"prior_mean": normal[0], "prior_variance": torch.exp(normal[1])}
         if watch is not None:
             watch(batch)
@@ -266,7 +266,7 @@ def _prior_fields(model: AbstractModel) -> dict[str, Any]:
         "prior_is_factorised": model.prior.is_factorised,
         "variance_is_exact": model.has_exact_variance,
     }
-    if not model.n_auxiliary:
+    if not model.has_conditional_prior:
         mean, variance = (part.detach().float().cpu().numpy() for part in model.prior.passive_shape())
         fields |= {"prior_mean": mean, "prior_variance": variance}
     return fields

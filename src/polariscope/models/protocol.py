@@ -57,6 +57,11 @@ class AbstractModel(nn.Module, abc.ABC):
         """Number of latent variables."""
 
     @property
+    def has_conditional_prior(self) -> bool:
+        """True if the prior depends on the auxiliary variable; covariates are inputs of the networks only."""
+        return bool(self.n_auxiliary) and self.covariates is None
+
+    @property
     def code_shape(self) -> tuple[int, ...]:
         """Shape of one code: (latent,), or (channel, height, width) if codes are maps. Arrays of codes are flat."""
         return (self.n_latents,)

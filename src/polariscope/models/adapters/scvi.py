@@ -16,10 +16,10 @@ from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_fro
 from polariscope.models.adapters.support.calls import call_foreign, type_name
 from polariscope.models.adapters.wrapped import Method, WrappedModel
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution
+from polariscope.models.posteriors import AbstractPosteriorDistribution
 
 COUNTS = "X"
 """Name of the counts among the tensors of a module."""
-LABELS = "labels"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class CellDistribution(AbstractLikelihoodDistribution):
         # The distributions of scvi-tools take no generator.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
-            return self._distribution().sample()
+            return self._distribution().sample(torch.Size())
 
 
 class ScviModel(WrappedModel):
@@ -77,13 +77,22 @@ class ScviModel(WrappedModel):
         self.expects((len(cell),))
         self._requested_likelihood = self.likelihood = "of the module"
         self._current: dict[str, Tensor] = {}
+        self._encoded_last: tuple[Tensor, dict[str, Tensor]] | None = None
+        if self.names:
+            self._notes["covariates"] = (
+                f"Each cell is encoded with its covariates ({', '.join(self.names)}). Codes without a cell are decoded "
+                "with those of the first cell."
+            )
 
-    def encode(self, x: Tensor, auxiliary: Tensor | None = None) -> Any:
+    def encode(self, x: Tensor, auxiliary: Tensor | None = None) -> AbstractPosteriorDistribution:
         self._current = self._tensors(len(x), auxiliary)
         try:
-            return super().encode(x, auxiliary)
+            posterior = super().encode(x, auxiliary)
         finally:
-            self._current = {}
+            current, self._current = self._current, {}
+        # The likelihood of the same cells uses their covariates.
+        self._encoded_last = (x, current)
+        return posterior
 
     def _tensors(self, n_cells: int, auxiliary: Tensor | None) -> dict[str, Tensor]:
         """Return the covariates of a batch, by name."""
@@ -96,7 +105,9 @@ class ScviModel(WrappedModel):
     def _infer(self, x: Tensor) -> object:
         # The repeatability check encodes the first rows of the batch again.
         covariates = {key: each[: len(x)] for key, each in self._current.items()}
-        return self._inference({COUNTS: x, **covariates})["qz"]
+        outputs = self._inference({COUNTS: x, **covariates})
+        # scvi-tools returns a distribution, and DRVI its mean and variance.
+        return outputs.get("qz") or {name: outputs[name] for name in ("qzm", "qzv")}
 
     def _inference(self, tensors: dict[str, Tensor]) -> Mapping[str, Any]:
         return self.module.inference(**self.module._get_inference_input(tensors))
@@ -108,13 +119,19 @@ class ScviModel(WrappedModel):
         return CellDistribution(self, z)
 
     def generate(self, z: Tensor, x: Tensor | None) -> torch.distributions.Distribution:
-        """Return p(x|z) for cells with the library sizes of ``x``, and the covariates of the first cell.
+        """Return p(x|z) for cells with the library sizes of ``x``.
+
+        Cells that were encoded last have their own covariates, others those of the first cell.
 
         :param z: codes.
         :param x: counts of the cells; None for a typical cell.
         """
         cells = self.cell.to(z).expand(len(z), -1) if x is None else x
-        covariates = {key: each.expand(len(z), *each.shape[1:]) for key, each in self.typical.items()}
+        last = self._encoded_last
+        if x is not None and last is not None and last[0] is x:
+            covariates = last[1]
+        else:
+            covariates = {key: each.expand(len(z), *each.shape[1:]) for key, each in self.typical.items()}
         tensors = {COUNTS: cells, **covariates}
 
         def run(z: Tensor) -> Any:

@@ -27,7 +27,7 @@ def type_name(thing: object) -> str:
     """
     owner = getattr(thing, "__self__", None)
     name = getattr(thing, "__name__", None)
-    if owner is not None and name:
+    if owner is not None and name and name != type(owner).__name__:
         return f"{type(owner).__name__}.{name}"
     return str(name) if name else type(thing).__name__
 
