@@ -31,7 +31,7 @@ class CellDistribution(AbstractLikelihoodDistribution):
     cells: Float[Tensor, "sample gene"] | None = None
     """Counts of the cells, which determine library sizes; None for a typical cell."""
 
-    def _distribution(self, x: Tensor | None = None) -> torch.distributions.Distribution:
+    def _distribution(self, x: Tensor | None = None) -> Any:
         return self.model.generate(self.z, self.cells if x is None else x)
 
     @property
@@ -48,7 +48,14 @@ class CellDistribution(AbstractLikelihoodDistribution):
         # The distributions of scvi-tools take no generator.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
-            return self._distribution().sample(torch.Size())
+            distribution = self._distribution()
+            try:
+                return distribution.sample(torch.Size())
+            except NotImplementedError:
+                # That of DRVI is a negative binomial distribution: a Poisson one with a rate drawn from a gamma one.
+                theta = distribution.theta.expand_as(distribution.mean)
+                rate = torch.distributions.Gamma(theta, theta / distribution.mean).sample()
+                return torch.poisson(rate)
 
 
 class ScviModel(WrappedModel):
