@@ -11,7 +11,7 @@ from jaxtyping import Int, Shaped
 
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.text import listed
-from polariscope.data.data_like import DataLike
+from polariscope.data.data_like import DataLike, is_anndata
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own import Layout
 from polariscope.data.own.support.contents import Contents
@@ -44,14 +44,6 @@ def tensors_of(data: DataLike) -> tuple[Any, Any] | None:
             remedy="pass the tensor with the observations, tensors[0]",
         )
     return tensors[0], np.concatenate(columns, axis=1) if columns else None
-
-
-def is_anndata(data: object) -> bool:
-    """Return whether an object is an AnnData, by its attributes, because AnnData need not be installed.
-
-    :param data: the object.
-    """
-    return all(hasattr(data, name) for name in ("X", "obs", "layers"))
 
 
 def refuse_objects(data: object) -> None:
