@@ -83,7 +83,7 @@ def codes_of_cells(
     """
     names = [str(name) for name in obsm]
     mean_name, variance_name = _choose_names(names, mean, variance)
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name, stored in (("mean", mean_name), ("variance", variance_name)):
         array = real_numbers(obsm[stored], f"obsm[{stored!r}]")
         # Integers and half floats become float32 or wider; float64 stays.
