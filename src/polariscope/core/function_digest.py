@@ -28,7 +28,7 @@ def function_digest(function: Callable[..., object]) -> str:
         return hashlib.sha256(f"{function_digest(function.func)} {arguments}".encode()).hexdigest()
     # The code of an object that is called is in its class.
     if not (inspect.isroutine(function) or inspect.isclass(function)):
-        function = getattr(type(function), "__call__", function)  # noqa: B004
+        function = type(function).__call__
     # Two functions with the same source can differ in the values that they enclose.
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     plain = repr([value for value in cells if isinstance(value, int | float | str)])
