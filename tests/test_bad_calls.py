@@ -53,6 +53,8 @@ CALLS: dict[str, Callable[[], object]] = {
     "a number to diagnose": lambda: ps.diagnose(3),
     "a number to size": lambda: ps.size(3),
     "a number as a method": lambda: ps.size(X, method=3),
+    "a number as a trainer": lambda: ps.size(X, trainer=3),
+    "a trainer without a model": lambda: ps.size(X, trainer=lambda n_latents: None),
     "numbers to wrap": lambda: ps.wrap(3, 4),
     "a number as a model": lambda: ps.load_model(3),
     "nothing as a run": lambda: ps.open_run(None),

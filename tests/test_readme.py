@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas
 import pytest
+import torch
 from annotated_types import Ge
 
 import polariscope as ps
@@ -134,12 +135,20 @@ def table() -> dict[str, Any]:
     frame["class"] = np.arange(200) % 3
     frame.to_csv("table.csv", index=False)
     frame.assign(fold=np.repeat(["train", "test"], 100)).to_csv("folds.csv", index=False)
-    return {"X": rows, "factors": np.arange(200)[:, None] % 3}
+    adata = SimpleNamespace(X=rows, obs=frame[["class"]], layers={}, uns={}, obsm={})
+    adata.obsm |= {"X_latent_qzm": rows[:, :2], "X_latent_qzv": np.full((200, 2), 0.01)}
+    return {
+        "X": rows,
+        "factors": np.arange(200)[:, None] % 3,
+        "adata": adata,
+        "my_encoder": lambda x: (x[:, :3], x[:, :3] * 0 - 3),
+    }
 
 
 def check_data(names: dict[str, Any], output: str) -> None:
     assert names["data"].factors([4]).tolist() == [[1]]
     assert "737,280 observations" in output
+    assert names["adata"].obsm["X_polariscope"].shape == (200, 3)
 
 
 def four_seeds() -> dict[str, Any]:
@@ -175,6 +184,29 @@ def representation() -> dict[str, Any]:
     return {
         "rep": ps.Representation(mean, np.full_like(mean, 0.01), mean + 0.1 * rng.normal(size=mean.shape))
     }
+
+
+def own_trainer() -> dict[str, Any]:
+    """A model with two latents in use and posterior variances 0.01, and any further ones passive."""
+    rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
+
+    class MyVAE(torch.nn.Module):
+        def __init__(self, n_latents: int) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.eye(2, n_latents))
+
+        def encode(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            mean = x @ self.weight
+            return mean, (torch.arange(mean.shape[1]) < 2).float().mul(-4.6).expand_as(mean)
+
+        def decode(self, z: torch.Tensor) -> torch.Tensor:
+            return z @ self.weight.T
+
+    return {"X": rows, "MyVAE": MyVAE, "fit": lambda model, data, seed: None}
+
+
+def check_sizing(names: dict[str, Any], output: str) -> None:
+    assert (names["size"].n_latents, names["size"].interval) == (2, (2, 2))
 
 
 RECIPES = {
@@ -241,6 +273,7 @@ RECIPES = {
     ),
     "docs/figures.md": Recipe({"mig,dci": "mig"}, finished_study),
     "docs/in_use.md": Recipe(prepare=representation),
+    "docs/sizing.md": Recipe(prepare=own_trainer, check=check_sizing),
     "docs/stability.md": Recipe(prepare=four_seeds),
     "docs/studies.md": Recipe({"--workers 2": "--workers 1"}, tiny_study),
 }

@@ -1,4 +1,4 @@
-"""Named unions of the objects that public functions accept as data."""
+"""Named unions of the objects that public functions accept as data, and their recognition."""
 
 from __future__ import annotations
 
@@ -13,3 +13,11 @@ if TYPE_CHECKING:
 else:
     # Other objects are refused with a message that names the remedy, so they must reach the function.
     DataLike = object
+
+
+def is_anndata(data: object) -> bool:
+    """Return whether an object is an AnnData, by its attributes, because AnnData need not be installed.
+
+    :param data: the object.
+    """
+    return all(hasattr(data, name) for name in ("X", "obs", "layers"))

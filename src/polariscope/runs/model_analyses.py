@@ -14,6 +14,7 @@ from polariscope.analysis import score as scoring
 from polariscope.analysis.regime import diagnose as diagnosing
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.data.data_like import is_anndata
 
 Result = TypeVar("Result")
 
@@ -21,6 +22,13 @@ DATA_DOC = """\
 :param data: (default None) if the first argument is a model, of this or another library: the dataset or array to
     encode, at most 10,000 observations, as with :func:`polariscope.encode`. For a model that belongs to a run, the
     default is the run's data. Can be the second positional argument."""
+
+
+CELLS_DOC = """\
+An AnnData object can be the first argument: ``diagnose(adata)`` reads posterior means and variances from ``obsm``
+(choose them by name with ``mean`` and ``variance``), and ``diagnose(adata, model=model)`` encodes all cells. Latents
+in use are written to ``obsm["X_polariscope"]``, and the types to ``uns["polariscope"]``; ``key`` is another name
+(:func:`polariscope.runs.cells.diagnose_cells`)."""
 
 
 def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
@@ -73,6 +81,25 @@ def _is_model(thing: object) -> bool:
     return is_openable(thing)
 
 
-diagnose = taking_models(diagnosing.diagnose)
+def taking_cells(analysis: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a diagnosis that also accepts an AnnData object as its first argument, and writes its result into it.
+
+    :param analysis: the diagnosis of codes, or of a model and data.
+    """
+
+    @functools.wraps(analysis)
+    def take(*arguments: Any, **options: Any) -> Any:
+        if arguments and is_anndata(arguments[0]):
+            from polariscope.runs.cells import diagnose_cells
+
+            return diagnose_cells(*arguments, **options)
+        return analysis(*arguments, **options)
+
+    before, parameters, after = (analysis.__doc__ or "").partition("\n\n:param representation")
+    take.__doc__ = f"{before}\n\n{CELLS_DOC}{parameters}{after}"
+    return take
+
+
+diagnose = taking_cells(taking_models(diagnosing.diagnose))
 score = taking_models(scoring.score)
 decompose = taking_models(decomposition.decompose)

@@ -38,7 +38,7 @@ def grow_and_bisect(fits: Callable[[int], bool], n_init: int, cap: int = CAP) ->
     >>> tried
     [4, 8, 16, 32, 24, 20, 18, 19]
     """
-    _check_range(n_init, cap)
+    check_range(n_init, cap)
     known: dict[int, bool] = {}
     low, high, n = 0, math.inf, n_init
     while n != low:
@@ -69,7 +69,7 @@ def bisect(fits: Callable[[int], bool], low: int = 1, high: int = 200) -> int:
     >>> tried
     [100, 50, 25, 13, 19, 22, 21, 20]
     """
-    _check_range(low, high)
+    check_range(low, high)
     cap = high
     # Invariant: everything below low fits, and high does not fit or is the cap.
     while low < high:
@@ -105,7 +105,7 @@ def search_guided(
     >>> search_guided(measured, np.arange(1, 33) / 11, 1.0), tried
     (16, [11, 14, 16, 17])
     """
-    _check_range(1, cap)
+    check_range(1, cap)
     # cap + 1 is never tried; it only closes the range.
     low, high, n = 0, cap + 1, _crossing(predicted, threshold)
     fitting: list[tuple[float, float]] = []
@@ -204,7 +204,7 @@ def notes_on(trials: Sequence[Trial], answers: Sequence[float | int]) -> list[st
     return notes
 
 
-def _check_range(low: int, high: int) -> None:
+def check_range(low: int, high: int) -> None:
     for name, value in (("n_init", low), ("cap", high)):
         # bool is a subclass of int.
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:

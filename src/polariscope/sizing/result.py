@@ -318,6 +318,8 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
 
     def __str__(self) -> str:
         spent = f"{self.n_steps:,} gradient steps" if self.trains else "no training"
+        if self.trains and not self.n_steps:  # trained by the caller's function, whose steps are not known
+            spent = plural(len(self.trials), "model")
         rows = [self.state] if self.state else []
         rows += [f"{self.answer} by {self.method}, {spent}."]
         rows += [f"{label}: {text}" for label, text in self.numbers[1:]]
@@ -362,7 +364,7 @@ class Size(AbstractStoredRecord, remedy="size the data again"):
 
 
 def path_table(size: Size) -> TextTable:
-    """Return a table with a row for each model; a closed form has no columns about training.
+    """Return a table with a row for each model; without gradient steps there are no columns about training.
 
     :param size: an answer.
     """
@@ -370,7 +372,9 @@ def path_table(size: Size) -> TextTable:
 
     seeds = len({trial.seed for trial in size.trials}) > 1
     is_beta = size.target == "beta"
-    trained = ["steps", "decision", "projected"] if size.trains else ["decision"]
+    # A closed form does not train, and the steps of the caller's own trainer are not known.
+    has_steps = any(trial.steps for trial in size.trials)
+    trained = ["steps", "decision", "projected"] if has_steps else ["decision"]
     heading = ["β" if is_beta else "latents", size.statistic, *trained]
     has_gamma = any(trial.gamma is not None for trial in size.trials)
     heading += ["γ"] if has_gamma else []
@@ -379,7 +383,7 @@ def path_table(size: Size) -> TextTable:
     for trial in size.trials:
         first = f"{trial.beta:.3g}" if is_beta and trial.beta is not None else str(trial.n_latents)
         projected = interval(trial.projected, ".2f")
-        trained = [f"{trial.steps:,}", trial.decision, projected] if size.trains else [trial.decision]
+        trained = [f"{trial.steps:,}", trial.decision, projected] if has_steps else [trial.decision]
         cells = [first, f"{trial.statistic:.3f}", *trained]
         cells += ["" if trial.gamma is None else f"{trial.gamma:.3g}"] if has_gamma else []
         table.add_row(*([str(trial.seed)] if seeds else []), *cells)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import spelled_out
 from polariscope.core.seeds import generator
 from polariscope.core.types import OptionValue
 from polariscope.data.data_like import DataLike
+from polariscope.data.dataset import AbstractDataset
+from polariscope.data.inputs import as_dataset
 from polariscope.sizing.checks import BOUNDS, check_call
-from polariscope.sizing.goal import Goal
+from polariscope.sizing.goal import Goal, Target
 from polariscope.sizing.methods import family
 from polariscope.sizing.result import DIMENSION, DataDimension, Size
 from polariscope.sizing.search import Question, Search, SearchSettings, ask
@@ -32,6 +35,7 @@ def size(
     data: DataLike,
     method: str = "fondue",
     *,
+    trainer: Callable[..., object] | None = None,
     target: str = "latents",
     n_latents: int | None = None,
     **options: OptionValue,
@@ -43,6 +47,10 @@ def size(
     :param data: a dataset, or an array of observations
     :param method: (default fondue) a name of :data:`polariscope.sizing`: ``fondue`` (the largest n whose Σ E[σ²]
         is at most ``threshold``, in few steps), the published searches, and others
+    :param trainer: (default None: models of this package are trained) your own function ``trainer(n_latents)``, or
+        ``trainer(n_latents, seed)``. It returns a trained model of any library that :func:`polariscope.encode`
+        accepts, or a Representation. Only ``fondue``, ``fondue-published`` and ``fondue-binary`` accept it, with the
+        options ``threshold``, ``n_init``, ``cap``, ``seed``, ``seeds``, ``out`` and ``progress``
     :param target: (default latents) quantity to find: ``"latents"`` for the number of latents, ``"beta"`` for the
         largest β
     :param n_latents: number of latents, with ``target="beta"``
@@ -50,8 +58,36 @@ def size(
         :func:`polariscope.train`
     """
     sought = check_call(method, target, n_latents, options.get("seeds", SearchSettings.seeds), options)
+    if trainer is not None:
+        return _size_of_trainer(trainer, data, method, sought, options)
     search = Search.prepare(data, (method,), options)
     return size_by(search, ask(search.data, method, search.options, sought, n_latents))
+
+
+def _size_of_trainer(
+    trainer: Callable[..., object], data: DataLike, method: str, target: Target, options: Mapping[str, Any]
+) -> Size:
+    """Size models that the caller's function trains, and write the answer to the folder."""
+    from polariscope.sizing.size_with import size_with
+
+    if target != "latents":
+        raise InputError(
+            problem=(Argument("trainer"), " is for the number of latents"), got=f"target={target!r}"
+        )
+    dataset = as_dataset(data)
+    result, settings = size_with(trainer, dataset, method, options)
+    result = _with_dimension(result, dataset, settings["seed"])
+    if options.get("out") is not None:
+        described = {"data": {**dataset.describe(), "fingerprint": dataset.fingerprint}}
+        write_size(options["out"], result, {**settings, **described, "method": method, "target": target})
+    return result
+
+
+def _with_dimension(result: Size, data: AbstractDataset, seed: int) -> Size:
+    """Add the intrinsic dimension of the data to an answer."""
+    sample = generator(seed, "dimension of the data").permutation(len(data))[:N_FOR_DIMENSION]
+    rows = data.values(np.sort(sample)).reshape(len(sample), -1)
+    return dataclasses.replace(result, dimension=dimension_of(rows, seed))
 
 
 def size_by(search: Search, question: Question) -> Size:
@@ -65,9 +101,7 @@ def size_by(search: Search, question: Question) -> Size:
         result = search.answer(question, folder, progress)
         # Other methods than the one that estimates the dimension itself show it next to their answer.
         if question.target == "latents" and family.traits(question.method)["statistic"] != DIMENSION:
-            sample = generator(seed, "dimension of the data").permutation(len(data))[:N_FOR_DIMENSION]
-            rows = data.values(np.sort(sample)).reshape(len(sample), -1)
-            result = dataclasses.replace(result, dimension=dimension_of(rows, seed))
+            result = _with_dimension(result, data, seed)
         if search.out is not None:
             settings = {
                 "data": {**data.describe(), "fingerprint": data.fingerprint},

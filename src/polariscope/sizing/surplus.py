@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from jaxtyping import Float
 
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import unknown
@@ -19,8 +20,16 @@ def trace(representation: Representation) -> float:
     exactly this sum, without sampling noise. A passive latent adds 1, an active one almost nothing, and a mixed one
     the share of inputs for which it is passive. If the prior has another variance, σ² is relative to it.
     """
+    return float(relative_variances(representation).sum())
+
+
+def relative_variances(representation: Representation) -> Float[np.ndarray, " latent"]:
+    """Return E[σ_j²] of each latent, relative to the prior's variance.
+
+    :param representation: result of :func:`polariscope.encode`.
+    """
     prior = 1.0 if representation.prior_variance is None else representation.prior_variance
-    return float((representation.variance / prior).mean(axis=0, dtype=np.float64).sum())
+    return (representation.variance / prior).mean(axis=0, dtype=np.float64)
 
 
 def sampled_trace(representation: Representation) -> float:

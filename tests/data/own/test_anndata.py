@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import h5py
 import numpy as np
@@ -134,6 +135,43 @@ def test_an_anndata_object_is_known_by_what_it_offers(matrix):
     cells.X = None
     with pytest.raises(InputError, match="the AnnData has no X; choose a layer with layer"):
         from_dataset(cells)
+
+
+PANDAS_3 = Path(__file__).parents[2] / "fixtures" / "cells-pandas-3.h5ad"
+"""Written by anndata 0.12.6 with pandas 3.1.1 (tests/fixtures/make_cells.py)."""
+
+
+def test_text_and_categories_that_pandas_3_wrote_as_nullable_are_read():
+    data = load_dataset(PANDAS_3, labels=["type", "batch", "age", "quality", "healthy"])
+    assert data.factor_classes == {"type": ("B", "T"), "batch": ("x", "y")}
+    assert data.factors([0, 1]).tolist() == [[1, 0, 1, 0.5, 1], [0, 1, 2, 0.25, 0]]
+    assert data.ids([1, 3]).tolist() == ["c2", "c4"]
+    np.testing.assert_array_equal(data.values([0, 3]), COUNTS[[0, 3]])
+    with pytest.raises(
+        InputError, match=r"column 'donor' lacks 1 value, first in row 1; column 'dose' .* row 2"
+    ):
+        load_dataset(PANDAS_3, labels=["donor", "dose"])
+
+
+def read_elem(stored):
+    """A stand-in for ``anndata.io.read_elem`` that reads the column ``type`` of the fixture."""
+    if stored.name.endswith("age"):
+        raise RuntimeError("IOSpec")
+    return pandas.Categorical(TYPES)
+
+
+def test_columns_are_read_through_anndata_if_it_is_installed(monkeypatch, tmp_path):
+    ours = load_dataset(PANDAS_3, labels=["type"])
+    module = ModuleType("anndata.io")
+    module.read_elem = read_elem
+    monkeypatch.setitem(sys.modules, "anndata", ModuleType("anndata"))
+    monkeypatch.setitem(sys.modules, "anndata.io", module)
+    assert load_dataset(PANDAS_3, labels=["type"]).fingerprint == ours.fingerprint
+    with pytest.raises(InputError, match=r"AnnData cannot read column 'age' of obs \(RuntimeError\); write"):
+        load_dataset(PANDAS_3, labels=["age"])
+    # A file without encodings is older than the function, which would return codes instead of categories.
+    old = load_dataset(write(tmp_path / "old.h5ad"), labels=["type", "age"])
+    assert old.factors([0]).tolist() == [[1, 1]]
 
 
 @pytest.mark.filterwarnings("ignore")  # what anndata says of its own dependencies

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from polariscope.data.hdf5 import check_contained
 from polariscope.data.missing import Missing
 from polariscope.data.own.support.column_kinds import Troubles
 from polariscope.data.own.support.contents import Contents
+from polariscope.data.own.support.foreign_frames import frame_columns
 from polariscope.data.own.support.observed import AbstractRowsDataset
 from polariscope.data.own.support.rows import IndexedRows, SparseRows, in_memory
 
@@ -100,13 +102,10 @@ class AnndataDataset(AbstractRowsDataset):
         )
         obs, var = file["obs"], file["var"]
         columns = [str(name) for name in obs if name not in (_index(obs), "__categories")]
-        troubles = Troubles()
-        read = {}
         for name in (*self.labels, *self.aside):
             if name not in columns:
                 raise unknown("column of obs", name, columns)
-            read[name] = _column(obs, name, troubles)
-        troubles.refuse("obs", "choose other labels, or fill in the values")
+        read = _columns(obs, (*self.labels, *self.aside))
         return Contents(
             rows,
             {name: read[name] for name in self.labels} or None,
@@ -151,6 +150,39 @@ def _texts(stored: Any) -> list[str]:
     return [text.decode() if isinstance(text, bytes) else str(text) for text in values[:].tolist()]
 
 
+def _columns(obs: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Read columns of obs, through AnnData if it is installed; columns with missing values are refused."""
+    troubles = Troubles()
+    read = _read_with_anndata(obs, names, troubles) if names else {}
+    if read is None:
+        read = {name: _column(obs, name, troubles) for name in names}
+    troubles.refuse("obs", "choose other labels, or fill in the values")
+    return read
+
+
+def _read_with_anndata(obs: Any, names: Sequence[str], troubles: Troubles) -> dict[str, np.ndarray] | None:
+    """Read columns with AnnData, which supports all its encodings; None if it is not installed or the file is old."""
+    try:
+        from anndata.io import read_elem
+    except ImportError:
+        return None
+    # Versions before 0.7 stored the categories of all columns in one group, which a single column does not include.
+    if any("encoding-type" not in obs[name].attrs for name in names):
+        return None
+    import pandas
+
+    columns = {}
+    for name in names:
+        try:
+            columns[name] = pandas.Series(read_elem(obs[name]))
+        except Exception as error:  # AnnData wraps errors of damaged files in several types of its own
+            raise InputError(
+                problem=f"AnnData cannot read column {name!r} of obs ({type(error).__name__})",
+                remedy="write the file again, or choose other labels",
+            ) from error
+    return frame_columns(pandas.DataFrame(columns), "obs", troubles)
+
+
 def _column(obs: Any, name: str, troubles: Troubles) -> np.ndarray:
     """Read a column of obs: categories as their text or numbers. Missing values are recorded in ``troubles``."""
     stored = obs[name]
@@ -160,7 +192,7 @@ def _column(obs: Any, name: str, troubles: Troubles) -> np.ndarray:
         lacking = np.flatnonzero(stored["mask"][:])
         if len(lacking):
             troubles.missing(name, lacking.tolist())
-        return _values(stored["values"])
+        return _values(stored)
     elif "categories" in stored.attrs:  # as older versions wrote them
         codes, categories = stored[:], obs[stored.attrs["categories"]]
     else:
@@ -173,5 +205,6 @@ def _column(obs: Any, name: str, troubles: Troubles) -> np.ndarray:
 
 
 def _values(stored: Any) -> np.ndarray:
-    values = stored[:]
+    """Read an array, or the values of an array with a mask; with pandas 3, text and categories have one too."""
+    values = (stored["values"] if hasattr(stored, "keys") else stored)[:]
     return values if values.dtype.kind in "biuf" else np.array(_texts(stored))

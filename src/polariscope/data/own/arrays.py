@@ -19,7 +19,7 @@ from polariscope.data.missing import Missing, check_missing
 from polariscope.data.own import Layout
 from polariscope.data.own.support.archive import read_archive
 from polariscope.data.own.support.contents import Contents
-from polariscope.data.own.support.objects import read_object, tensors_of
+from polariscope.data.own.support.objects import read_object, refuse_objects, tensors_of
 from polariscope.data.own.support.observed import AbstractRowsDataset
 
 
@@ -116,6 +116,7 @@ def from_arrays(
     """
     if factors is None and (tensors := tensors_of(X)) is not None:
         X, factors = tensors
+    refuse_objects(X)
     contents = Contents(X, factors, factor_names, factor_kinds, tuple(feature_names), ids)
     check_missing(missing)
     return ArraysDataset(

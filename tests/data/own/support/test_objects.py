@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import h5py
 import numpy as np
 import pytest
@@ -215,3 +218,39 @@ def test_an_object_that_lacks_items_is_refused():
         from_dataset(Short())
     with pytest.raises(InputError, match=r"the dict has length 1, but no item 0 \(KeyError\)"):
         from_dataset({"X": np.ones((3, 2))})
+
+
+@pytest.mark.parametrize(
+    ("thing", "remedy"),
+    [
+        (lambda: Given([ROWS[0]] * 3), "use from_dataset, which reads its items"),
+        (
+            lambda: torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(3, 2))),
+            r"use from_dataset\(loader.dataset\)",
+        ),
+        (
+            lambda: SimpleNamespace(X=ROWS, obs=None, layers={}),
+            r"use from_dataset, whose options are layer and labels \(columns of obs\)",
+        ),
+        (lambda: from_arrays(ROWS), "it is a dataset already"),
+        (lambda: "digits", r"use load_dataset\('digits'\)"),
+        (lambda: Path("rows.csv"), r"use load_dataset\('rows.csv'\)"),
+        (lambda: {"X": ROWS}, "pass the array of observations that it contains"),
+    ],
+)
+def test_from_arrays_names_the_right_function_without_reading_an_item(thing, remedy):
+    data = thing()
+    with pytest.raises(InputError, match=rf"X must be an array of observations, got \w+; {remedy}"):
+        from_arrays(data)
+    assert getattr(data, "asked", 0) == 0
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.asarray, memoryview, torch.tensor])
+def test_everything_that_holds_numbers_is_an_array(form):
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(from_arrays(form(rows)).values([1]), [[3.0, 4.0]])
+
+
+def test_a_dataset_is_not_made_into_a_dataset_again():
+    with pytest.raises(InputError, match="got ArraysDataset; it is a dataset already"):
+        from_dataset(from_arrays(ROWS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -10,7 +11,8 @@ from jaxtyping import Int, Shaped
 
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.text import listed
-from polariscope.data.data_like import DataLike
+from polariscope.data.data_like import DataLike, is_anndata
+from polariscope.data.dataset import AbstractDataset
 from polariscope.data.own import Layout
 from polariscope.data.own.support.contents import Contents
 from polariscope.data.own.support.foreign_frames import frame_columns, is_frame
@@ -44,6 +46,39 @@ def tensors_of(data: DataLike) -> tuple[Any, Any] | None:
     return tensors[0], np.concatenate(columns, axis=1) if columns else None
 
 
+def refuse_objects(data: object) -> None:
+    """Raise an error that names the right function if an object is not an array, a frame or nested lists.
+
+    NumPy would read such an object item by item, which can take forever, and the result would not be numbers.
+
+    :param data: the object.
+    """
+    is_array = any(hasattr(data, name) for name in ("__array__", "detach", "tocsr", "dtype"))
+    holds_rows = isinstance(data, list | tuple | memoryview | AbstractRows) or is_frame(data)
+    remedy = ""
+    if isinstance(data, str | Path):
+        remedy = f"use load_dataset({str(data)!r})"
+    elif isinstance(data, AbstractDataset):
+        remedy = "it is a dataset already, so it can be used as it is"
+    elif is_anndata(data):
+        remedy = "use from_dataset, whose options are layer and labels (columns of obs)"
+    elif _is_loader(data):
+        remedy = "use from_dataset(loader.dataset)"
+    elif isinstance(data, Mapping):
+        remedy = "pass the array of observations that it contains"
+    elif hasattr(data, "__getitem__") and hasattr(data, "__len__") and not (is_array or holds_rows):
+        remedy = "use from_dataset, which reads its items"
+    # NumPy converts other objects quickly or refuses them.
+    if not remedy:
+        return
+    raise InputError("X", "be an array of observations", got=type(data).__name__, remedy=remedy)
+
+
+def _is_loader(data: object) -> bool:
+    """Return whether an object is a loader of PyTorch, which yields batches and has no items by index."""
+    return hasattr(data, "dataset") and hasattr(data, "batch_size")
+
+
 def read_object(
     data: DataLike,
     key: str | None,
@@ -61,8 +96,7 @@ def read_object(
     :param layout: position of the channels, if the user passed it.
     :param cache_megabytes: maximum size of an array that stays in memory.
     """
-    # Recognised by its attributes, because AnnData need not be installed.
-    if all(hasattr(data, name) for name in ("X", "obs", "layers")):
+    if is_anndata(data):
         return read_anndata(data, labels, layer, cache_megabytes), layout
     if layer is not None:
         raise InputError(
@@ -93,9 +127,15 @@ def _refuse_streams(data: object) -> None:
     """Raise an error if an object does not return items by index."""
     name = type(data).__name__
     remedy = "collect its items in an array, or pass a dataset with data[i] and len(data)"
-    # A loader of PyTorch yields batches, possibly in random order, and has no items by index.
-    if hasattr(data, "dataset") and hasattr(data, "batch_size"):
+    if _is_loader(data):
         remedy = "pass the dataset that it loads, loader.dataset"
+    if isinstance(data, AbstractDataset):
+        raise InputError(
+            "data",
+            "be an object of another library",
+            got=name,
+            remedy="it is a dataset already, so it can be used as it is",
+        )
     is_stream = any(kind.__name__ == "IterableDataset" for kind in type(data).__mro__)
     if is_stream or not hasattr(data, "__getitem__"):
         if isinstance(data, Iterable):
