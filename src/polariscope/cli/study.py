@@ -148,6 +148,8 @@ class RunOptions:
     """Short for '--on slurm': submit SLURM jobs. With 'local', the jobs are processes of this machine."""
     slurm_option: Annotated[tuple[str, ...], Flag("NAME=VALUE", repeated=True)] = ()
     """An option of sbatch, such as partition=long or time=08:00:00; can be repeated."""
+    allow_import: bool = False
+    """Allow the study to import models by the name of a function, which runs its code."""
     wait: bool = False
     """With --slurm, wait until all jobs have ended."""
 
@@ -164,6 +166,7 @@ def run(file: File, options: RunOptions) -> None:
 
     on, settings = _workers(options)
     ledger = open_study(file)
+    ledger.allow_import = options.allow_import
     try:
         outcome = make_missing(ledger, on, settings, options.workers, progress=True)
     except InputError as error:

@@ -30,6 +30,7 @@ CLAIM = ".claim-"
 CLOCK = ".clock"
 """File that is touched to read the clock of the disk."""
 FAILURE = "failure.json"
+GIVEN = "given.json"
 TIMING = "timing.json"
 ASIDE = ".damaged"
 """Suffix of damaged files that were set aside before they were computed again."""
@@ -60,7 +61,7 @@ LINKS = "links"
 NAMES = (
     *(SETTINGS, LOG, MODEL, STATE, REPORT, RECIPE, SIZE, SIZES, SIZE_PAGE, SIZE_PICTURE),
     *(POINTS, CURVE, CURVE_BANDS, CURVE_MODELS, CURVE_PICTURE),
-    *(SIMILARITY, SIMILARITY_PICTURE, ESTIMATOR, ARTEFACT_LOCK, FAILURE, TIMING),
+    *(SIMILARITY, SIMILARITY_PICTURE, ESTIMATOR, ARTEFACT_LOCK, FAILURE, GIVEN, TIMING),
 )
 """Names that ``tests/test_shelf.py`` searches for in other packages."""
 

@@ -20,6 +20,7 @@ from polariscope.storage import (
     ASIDE,
     CHECKPOINTS,
     FAILURE,
+    GIVEN,
     LOCK,
     LOG,
     MODEL,
@@ -456,6 +457,21 @@ class RunFolder:
             return None
         # Version 0.2.0 did not record the step, so the one after the last checkpoint is used.
         return failure.get("step") or max(self.checkpoints.steps, default=0) + 1
+
+    def keep_given(self, facts: Mapping[str, Any]) -> None:
+        """Record the model and the data of results that no training in this folder made.
+
+        :param facts: hashes of the model and of the data, and the number of observations.
+        """
+        if self.given() != facts:
+            write_document(self.path / GIVEN, "given", dict(facts), guard=self.guard)
+
+    def given(self) -> dict[str, Any] | None:
+        """Return the record of :meth:`keep_given`; None if it is missing or damaged, and then it is written again."""
+        try:
+            return read_document(self.path / GIVEN, "given").content
+        except (PolariscopeError, OSError):
+            return None
 
     def keep_failure(self, kind: str, message: str, step: int | None = None) -> None:
         """Record that the run failed; training it again removes the record.

@@ -40,6 +40,7 @@ from polariscope.core.options import build, check_options, checked
 from polariscope.core.parsing import read_toml
 from polariscope.core.paths import user_path
 from polariscope.core.records import to_plain
+from polariscope.runs.given_run import GivenModel
 from polariscope.studies.analyses import family as analyses
 
 Options: TypeAlias = Mapping[str, object]
@@ -94,12 +95,16 @@ class StudyDesign:
     every dataset, every objective and every seed.
     """
 
-    data: Entries
+    data: Entries = ()
     """Dataset: a name, a table with ``name`` and options, or a list of these. A table can have a ``grid`` of its own
     options."""
-    objective: Entries = "vae"
+    objective: Entries | None = None
     """Objective: a name, a table with ``name`` and options, or a list of these. A table can have a ``grid`` of its own
-    options."""
+    options. By default "vae", and no models are trained if the study has ``models``."""
+    models: Sequence[Options] = ()
+    """Models that were trained elsewhere, a list of tables: ``name``, and either ``path`` (a file or folder of a model,
+    a run folder, or a file of codes) or ``import`` (``module:function``, a function that returns the model). Other
+    entries are options of :func:`polariscope.wrap`. Every model encodes every dataset."""
     settings: Options = dataclasses.field(default_factory=dict)
     """Keyword arguments of :func:`polariscope.train` shared by all runs: ``net``, ``n_latents``, ``steps`` …"""
     grid: Options = dataclasses.field(default_factory=dict)
@@ -138,10 +143,15 @@ class StudyDesign:
     def __post_init__(self) -> None:
         # The dataclass is frozen, so normalised values are set this way.
         put = object.__setattr__
+        put(self, "models", given_models(_sequence("models", self.models)))
+        if self.objective is None:
+            put(self, "objective", () if self.models else "vae")
         for part in PARTS:
             put(self, part, tuple(_tables(part, getattr(self, part))))
-            if not getattr(self, part):
-                raise InputError(part, "name at least one")
+        if not self.data and (self.objective or not self.models):
+            raise InputError("data", "be given", remedy="it names the dataset that models are trained on")
+        if not self.objective and not self.models:
+            raise InputError("objective", "name at least one")
         for name in ("settings", "grid", "each", "once", "over"):
             put(self, name, _table(name, getattr(self, name)))
         put(self, "grid", _lists("grid", self.grid))
@@ -198,7 +208,9 @@ class StudyDesign:
             grids = [_lists(f"{part}.grid", table.get("grid", {})) for table in tables]
             # Each table of a part has its own grid, so their runs add up.
             counts.append(sum(math.prod(map(len, grid.values())) for grid in grids))
-        if (n_runs := math.prod(counts)) > self.limits.max_planned:
+        if (
+            n_runs := math.prod(counts) + len(self.models) * max(1, len(self.data))
+        ) > self.limits.max_planned:
             raise InputError(
                 problem=f"the design has {n_runs:,} runs, more than the limit of {self.limits.max_planned:,}",
                 remedy="use fewer values or seeds, or raise the limit with max_planned in [budget]",
@@ -235,7 +247,7 @@ class StudyDesign:
     def load(cls: type[Design], path: str | Path) -> Design:
         """Read a study from a TOML file.
 
-        ``out`` and ``runs`` are relative to the folder of the file; by default ``out`` has its name.
+        ``out``, ``runs`` and paths of models are relative to the folder of the file; by default ``out`` has its name.
 
         :param path: path of the file, or the name of a study that comes with polariscope.
         """
@@ -259,6 +271,8 @@ class StudyDesign:
         for name in ("out", "runs"):
             if isinstance(tables.get(name), str):
                 tables[name] = str(folder / user_path(tables[name], name))
+        if isinstance(tables.get("models"), list):
+            tables["models"] = [_beside(folder, entry) for entry in tables["models"]]
         try:
             return cls.from_dict(tables)
         except InputError as error:
@@ -274,8 +288,6 @@ class StudyDesign:
         for key in tables:
             if key not in known:
                 raise unknown("key of a study", key, known)
-        if "data" not in tables:
-            raise InputError("data", "be given", remedy="it names the dataset that models are trained on")
         fields: dict[str, Any] = dict(tables)
         return cls(**fields)
 
@@ -284,6 +296,7 @@ class StudyDesign:
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for scope in ("each", "once", "over"):
             record[scope] = {name: to_plain(analysis) for name, analysis in record[scope].items()}
+        record["models"] = [table_of(model) for model in self.models]
         return to_plain(record)
 
     def analyses(self, scope: str) -> dict[str, Any]:
@@ -303,7 +316,7 @@ class StudyDesign:
         """Return every run of the design; runs with the same data follow each other."""
         grid, zipped, seeds = (self._resolved(name) for name in ("grid", "zipped", "seeds"))
         points = []
-        for data, objective in itertools.product(self._parts("data"), self._parts("objective")):
+        for data, objective in itertools.product(self.parts("data"), self.parts("objective")):
             for listed, cell in itertools.product(self.listed or ({},), _cells(grid)):
                 for rows in itertools.product(*(_rows(table) for table in zipped)):
                     combination = {
@@ -318,7 +331,11 @@ class StudyDesign:
         """Return a field in its normalised form; ``__post_init__`` has converted the other forms."""
         return getattr(self, name)
 
-    def _parts(self, part: str) -> Iterator[dict[str, Any]]:
+    def parts(self, part: str) -> Iterator[dict[str, Any]]:
+        """Yield every entry of a part, with each combination of its own grid.
+
+        :param part: "data" or "objective".
+        """
         for table in getattr(self, part):
             fixed = {key: value for key, value in table.items() if key != "grid"}
             for cell in _cells(_lists(f"{part}.grid", table.get("grid", {}))):
@@ -345,6 +362,52 @@ class StudyDesign:
             **settings,
         }
         return Point({**data, **data_options}, {**settings, "objective": dict(objective)}, axes)
+
+
+def given_models(tables: Sequence[Any]) -> tuple[GivenModel, ...]:
+    """Return the models of a study that were trained elsewhere.
+
+    :param tables: tables with ``name``, ``path`` or ``import``, and options.
+    """
+    models = []
+    for entry in tables:
+        if isinstance(entry, GivenModel):
+            models.append(entry)
+            continue
+        table = _table("models", entry)
+        name, path, imported = (table.pop(key, None) for key in ("name", "path", "import"))
+        if (path is None) == (imported is None) or not isinstance(path or imported, str):
+            raise InputError(
+                "an entry of models",
+                "have either path or import, a text",
+                got=f"{', '.join(map(str, entry)) or 'an empty table'}",
+            )
+        if imported is not None and not re.fullmatch(r"[\w.]+:\w+", imported):
+            raise InputError("import", "have the form module:function", got=f"{imported!r}")
+        name = (Path(path).stem if path else imported) if name is None else name
+        if not isinstance(name, str) or not name:
+            raise InputError("name of a model", "be a text", got=f"{name!r}")
+        models.append(GivenModel(name, path, imported, table))
+    twice = [name for name, count in Counter(model.name for model in models).items() if count > 1]
+    if twice:
+        raise InputError(problem=f"two models are named {twice[0]!r}", remedy="use different names")
+    return tuple(models)
+
+
+def table_of(model: GivenModel) -> dict[str, Any]:
+    """Return the entry of a study file that describes a model trained elsewhere.
+
+    :param model: the model.
+    """
+    source = {"path": model.path} if model.path is not None else {"import": model.imported}
+    return {"name": model.name, **source, **to_plain(model.options)}
+
+
+def _beside(folder: Path, entry: Any) -> Any:
+    """Return an entry of a study file whose path is relative to the folder of the file."""
+    if not (isinstance(entry, Mapping) and isinstance(entry.get("path"), str)):
+        return entry
+    return {**entry, "path": str(folder / user_path(entry["path"], "path"))}
 
 
 def names_of(points: Sequence[Point]) -> list[str]:

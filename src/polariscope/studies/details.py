@@ -32,7 +32,7 @@ def log_table(ledger: Ledger) -> Table:
         common: Columns = {"run": entry.run.name, "state": entry.state, **settings_of(entry.run)}
         # A run that has not begun has no log.
         with contextlib.suppress(PolariscopeError, OSError):
-            lines = Run(entry.run.folder, read_only=True).log()
+            lines = ledger.opened(entry.run).log()
             rows += [{**common, "step": line["step"], **line_cells(line)} for line in lines]
     return Table(rows, tuple(ledger.runs[0].varies))
 

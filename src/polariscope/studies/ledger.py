@@ -19,6 +19,8 @@ from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.paths import user_path
 from polariscope.core.records import to_plain
 from polariscope.core.types import Recordable
+from polariscope.data.dataset import AbstractDataset
+from polariscope.runs.given_run import GivenRun
 from polariscope.runs.results import NotCachedError
 from polariscope.runs.run import Run
 from polariscope.storage import LINKS, STUDY, documents
@@ -90,10 +92,14 @@ class Ledger:
 
     :param study: the design.
     :param runs: (default: planned from the design) runs of the design, if they have been planned already.
+    :param allow_import: (default False) if True, models of the design can be imported by the name of a function.
     """
 
-    def __init__(self, study: StudyDesign, runs: list[StudyRun] | None = None) -> None:
+    def __init__(
+        self, study: StudyDesign, runs: list[StudyRun] | None = None, *, allow_import: bool = False
+    ) -> None:
         self.study = study
+        self.allow_import = allow_import
         self.folder = Path(study.out)
         self.every = plan_runs(study) if runs is None else runs
         """All runs of the design."""
@@ -103,15 +109,17 @@ class Ledger:
         self._done: dict[str, tuple[object, ...]] = {}
 
     @classmethod
-    def open(cls, folder: str | Path) -> Ledger:
+    def open(cls, folder: str | Path, *, allow_import: bool = False) -> Ledger:
         """Open the ledger of a study that has been started.
 
         :param folder: folder of the study.
+        :param allow_import: (default False) if True, models of the design can be imported by the name of a function.
         """
         file = user_path(folder, "folder") / DESIGN
         if not file.exists():
             raise InputError(problem=f"{folder} is not the folder of a study: it has no {DESIGN}")
-        return cls(StudyDesign.from_dict(documents.read_document(file, "study").content))
+        design = StudyDesign.from_dict(documents.read_document(file, "study").content)
+        return cls(design, allow_import=allow_import)
 
     def prepare(self) -> None:
         """Write the design and the readable links; files that are up to date are not touched."""
@@ -143,12 +151,28 @@ class Ledger:
             return False
         return True
 
+    def opened(
+        self, run: StudyRun, data: AbstractDataset | None = None, guard: files.Guard | None = None
+    ) -> Run:
+        """Open the results of a run or of a model that was trained elsewhere; without data, they are only read.
+
+        :param run: a run of the study.
+        :param data: (default None) its data.
+        :param guard: (default None) function called before every write; without it, missing results are not computed.
+        """
+        read_only = guard is None
+        if run.given is None:
+            return Run(run.folder, data, guard=guard, read_only=read_only)
+        return GivenRun(
+            run.folder, run.given, data, guard=guard, read_only=read_only, allow_import=self.allow_import
+        )
+
     def check(self, run: StudyRun) -> None:
         """Read all requested results of a run; raise an error if something is missing or damaged.
 
         :param run: a run of the study.
         """
-        opened = Run(run.folder, read_only=True)
+        opened = self.opened(run)
         if not is_trained(run):
             raise NotCachedError(f"{run.folder} is not finished.")
         opened.log()
@@ -182,7 +206,9 @@ class Ledger:
         """Return True if a run was done when its files last changed: for display, not for decisions."""
         if not is_trained(run):
             return False
-        model = RunFolder(run.folder).model_file
+        model = RunFolder(run.folder).model_file if run.given is None else run.folder
+        if not model.exists():
+            return False
         # Adding or removing a file changes the folder's time; further training changes the model's time.
         stamp = (run.folder.stat().st_mtime_ns, model.stat().st_mtime_ns)
         if self._done.get(run.hash) != stamp:
@@ -302,7 +328,7 @@ def is_trained(run: StudyRun) -> bool:
 
     :param run: a run of the study.
     """
-    return RunFolder(run.folder).is_finished_for(run.steps)
+    return run.given is not None or RunFolder(run.folder).is_finished_for(run.steps)
 
 
 def saved_steps(run: StudyRun) -> int:

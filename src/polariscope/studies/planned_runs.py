@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from polariscope.core import files
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import affecting
+from polariscope.core.paths import user_path
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import parse_source
+from polariscope.runs.given_run import GivenModel
+from polariscope.storage import is_run
 from polariscope.storage.documents import weights_hash
 from polariscope.storage.folder import RunFolder
 from polariscope.studies.design import Point, StudyDesign, names_of, varying_axes
@@ -39,6 +43,8 @@ class StudyRun:
     """Settings that vary in the study, with the values of this run."""
     group: str
     """Identifier shared by runs that differ only in their seed."""
+    given: GivenModel | None = None
+    """Model that was trained elsewhere; None for a run that the study trains."""
     chosen: tuple[str, ...] = ()
     """Short descriptions of the settings that were chosen automatically because the study does not set them."""
 
@@ -160,4 +166,61 @@ def plan_runs(study: StudyDesign) -> list[StudyRun]:
             chosen=job.chosen,
             group=files.digest(rest)[:SHORT],
         )
-    return list(runs.values())
+    return _with_the_same_columns([*runs.values(), *plan_given(study)])
+
+
+def plan_given(study: StudyDesign) -> list[StudyRun]:
+    """Return a run for every model that was trained elsewhere and every dataset; files of codes require no data.
+
+    :param study: the design.
+    """
+    tables = list(study.parts("data"))
+    runs = []
+    for model in study.models:
+        digest = model.digest()
+        if model.imported is None and not model.has_codes:
+            _check_openable(model)
+        datasets: list[Mapping[str, object]] = [{}] if model.has_codes else tables
+        if not datasets:
+            raise InputError(
+                problem=f"model {model.name!r} requires data",
+                remedy=("set ", Argument("data"), " in the study"),
+            )
+        for data in datasets:
+            own = files.digest([digest, data])
+            axes = {"model": model.name, **({"data": data["name"]} if len(datasets) > 1 else {})}
+            runs.append(
+                StudyRun(
+                    name=re.sub(
+                        r"[^\w.,=+-]", "_", ",".join(f"{key}={value}" for key, value in axes.items())
+                    ),
+                    hash=own,
+                    folder=_folder(study, own),
+                    point=Point(data, {}, axes),
+                    steps=0,
+                    varies=axes,
+                    group=own[:SHORT],
+                    given=model,
+                )
+            )
+    return runs
+
+
+def _check_openable(model: GivenModel) -> None:
+    """Refuse a path that no adapter opens before anything is computed."""
+    from polariscope.models.open_model import is_openable
+
+    path = user_path(model.path or "", "path")
+    if not is_run(path) and not is_openable(path):
+        raise InputError(
+            problem=f"model {model.name!r}: {path} is not a file or folder of a model or of codes",
+            remedy="polariscope.encode lists the kinds that can be opened; use import for others",
+        )
+
+
+def _with_the_same_columns(runs: list[StudyRun]) -> list[StudyRun]:
+    """Return runs whose varying settings have the same names; a setting that a run does not have is None."""
+    if not any(run.given for run in runs):
+        return runs
+    names = dict.fromkeys(name for run in reversed(runs) for name in run.varies)
+    return [dataclasses.replace(run, varies={name: run.varies.get(name) for name in names}) for run in runs]

@@ -38,6 +38,7 @@ class Study(StudyDesign):
         on: str = "local",
         ray: str | None = None,
         progress: bool = False,
+        allow_import: bool = False,
         **options: OptionValue,
     ) -> dict[str, int]:
         """Train and analyse the missing runs, and return the number of runs that are waiting, running, done and failed.
@@ -47,6 +48,8 @@ class Study(StudyDesign):
         :param on: (default "local") kind of workers, a member of ``polariscope.workers``: "local", "ray" or "slurm".
         :param ray: deprecated; use ``on="ray", address=…``.
         :param progress: (default False) show the progress of the study.
+        :param allow_import: (default False) if True, models of the study can be imported by the name of a function,
+            which runs its code.
         :param options: options of the workers, such as the address of a Ray cluster.
         """
         from polariscope.studies.workers import make_missing
@@ -54,7 +57,8 @@ class Study(StudyDesign):
         if ray is not None:
             warn_deprecated("Study.run(ray=ADDRESS)", 'Study.run(on="ray", address=ADDRESS)', "0.3")
             on, options = "ray", {**options, "address": ray}
-        return dict(make_missing(Ledger(self), on, options, workers, progress=progress).counts.items())
+        ledger = Ledger(self, allow_import=allow_import)
+        return dict(make_missing(ledger, on, options, workers, progress=progress).counts.items())
 
     def submit(self, workers: int = 1, *, cluster: str = "slurm", options: Options | None = None) -> Jobs:
         """Submit SLURM jobs that train the missing runs, and return the jobs at once.

@@ -75,10 +75,10 @@ def _models_of(ledger: Ledger, entry: Entry, details: bool) -> Iterable[tuple[in
     if entry.state != "done":
         # A run that has not begun, or is damaged, has a row without results.
         with contextlib.suppress(PolariscopeError, OSError):
-            opened = Run(entry.run.folder, read_only=True)
+            opened = ledger.opened(entry.run)
             return [(entry.step, {**log_cells(opened.log(), None), **time_cells(opened)})]
         return [(entry.step, {})]
-    opened = Run(entry.run.folder, read_only=True)
+    opened = ledger.opened(entry.run)
     log = opened.log()
     rows = []
     for step in ledger.steps_of(opened):

@@ -141,8 +141,13 @@ class Worker:
     def _make(self, run: StudyRun, lease: Lease) -> None:
         """Train or resume a run, and compute its requested results."""
         folder = RunFolder(run.folder, lease.check)
-        repair(folder)
         times = Times(folder)
+        if run.given is not None:
+            folder.forget_failure()
+            data = None if run.given.has_codes else self.datasets[run.point.data]
+            self._analyse(self.ledger.opened(run, data, lease.check), times)
+            return
+        repair(folder)
         data = self.datasets[run.point.data]
         settings = run.point.arguments
         if folder.is_begun and (folder.checkpoints.steps or folder.model_file.exists()):
@@ -168,7 +173,10 @@ class Worker:
                     data, out=folder, device=device, threads=threads, progress=listener, **run.point.arguments
                 )
         # Results are guarded too: a worker that was suspended during an analysis must not write after it lost the run.
-        opened = Run(run.folder, data, guard=lease.check)
+        self._analyse(self.ledger.opened(run, data, lease.check), times)
+
+    def _analyse(self, opened: Run, times: Times) -> None:
+        """Compute the requested results of a run."""
         opened.folder.artefacts.set_damaged_aside()
         for step in self.ledger.steps_of(opened):
             for name, analysis in self.ledger.measurements():
@@ -328,11 +336,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--parent", type=int)
     parser.add_argument("--lease", type=float, default=SECONDS)
+    parser.add_argument("--allow-import", action="store_true")
     flags = parser.parse_args(arguments)
     stop_on_sigterm()
     stop_when_preempted()
     try:
-        ledger = Ledger.open(flags.folder)
+        ledger = Ledger.open(flags.folder, allow_import=flags.allow_import)
         deadline = flags.deadline if flags.seconds is None else time.time() + flags.seconds
         Worker(ledger, deadline=deadline, parent=flags.parent, lease=flags.lease).drain()
     except KeyboardInterrupt:

@@ -55,7 +55,9 @@ def run_locally(
             with _stopping_on_sigterm():
                 Worker(ledger, deadline=deadline, lease=lease, listen=line.step).drain()
             return
-        command = drain_command(ledger.folder, deadline=deadline, lease=lease)
+        command = drain_command(
+            ledger.folder, deadline=deadline, lease=lease, allow_import=ledger.allow_import
+        )
         # A worker whose parent has died stops by itself.
         command += ["--parent", str(os.getpid())]
         environment = {**os.environ, **worker_variables(max(1, cores() // workers))}

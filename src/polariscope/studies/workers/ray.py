@@ -96,7 +96,9 @@ def run_on_ray(
             _check_nodes(ray, nodes, (ledger.folder, Path(str(ledger.study.runs))))
             cpus = [int(node["Resources"]["CPU"]) for node in nodes]
             count, threads = divide(cpus, workers, ledger.study.threads)
-            command = drain_command(ledger.folder, deadline=deadline, lease=lease)
+            command = drain_command(
+                ledger.folder, deadline=deadline, lease=lease, allow_import=ledger.allow_import
+            )
             needs = {"num_cpus": threads, "num_gpus": int(ledger.study.device.startswith("cuda"))}
             actor = _actor(ray).options(**needs)
             Crew(ledger, count, lambda: _RayProcess(ray, actor, _in_node(command, threads))).work(line)

@@ -156,7 +156,9 @@ def submit(
             executor = submitit.LocalExecutor(folder)
             executor.update_parameters(timeout_min=MAX_MINUTES)
         variables = (f"{name}={value}" for name, value in worker_variables(threads).items())
-        drain = drain_command(ledger.folder.absolute(), deadline=None, lease=lease)
+        drain = drain_command(
+            ledger.folder.absolute(), deadline=None, lease=lease, allow_import=ledger.allow_import
+        )
         if (hours := ledger.study.limits.max_hours) is not None:
             drain += [
                 "--seconds",

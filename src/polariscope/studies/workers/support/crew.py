@@ -162,14 +162,17 @@ def check_workers(workers: int) -> None:
         raise InputError("workers", "be an integer, at least 1", got=f"{workers!r}")
 
 
-def drain_command(folder: Path, *, deadline: float | None, lease: float) -> list[str]:
+def drain_command(
+    folder: Path, *, deadline: float | None, lease: float, allow_import: bool = False
+) -> list[str]:
     """Return the command that runs one worker.
 
     :param folder: folder of the study.
     :param deadline: time at which it has to stop; None for no limit.
     :param lease: seconds without a sign of life after which other workers can claim its run.
+    :param allow_import: (default False) if True, models can be imported by the name of a function.
     """
-    options = ["--lease", str(lease)]
+    options = ["--lease", str(lease), *(["--allow-import"] if allow_import else [])]
     options += [] if deadline is None else ["--deadline", str(deadline)]
     return [sys.executable, "-m", MODULE, str(folder), *options]
 
