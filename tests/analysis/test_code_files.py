@@ -66,7 +66,10 @@ def test_a_covariance_is_read_with_its_draws(tmp_path):
         ),
         ({"mean": MEAN, "variance": np.log(VARIANCE)}, "this looks like a log-variance"),
         ({"mean": MEAN, "log_variance": VARIANCE + 100}, "if it is a variance"),
-        ({"mean": MEAN, "variance": VARIANCE, "sigma": VARIANCE}, "unknown array 'sigma'"),
+        ({"mean": MEAN, "variance": VARIANCE, "sigma": VARIANCE}, "'variance' and 'sigma' are both in"),
+        ({"mean": MEAN, "variance": VARIANCE, "beta": VARIANCE}, "unknown array 'beta'"),
+        ({"mu": MEAN, "mean": MEAN, "variance": VARIANCE}, "'mu' and 'mean' are both in"),
+        ({"mu": MEAN, "std": VARIANCE - 5}, "'std' in .* must not be negative"),
         ({"mean": MEAN.astype(str), "variance": VARIANCE}, "mean must be numbers"),
         ({"mean": MEAN * np.nan, "variance": VARIANCE}, "mean must be finite, got 150 NaN"),
         ({"mean": np.array([{}] * 3), "variance": VARIANCE}, "must be an npz file of plain arrays"),
@@ -129,3 +132,22 @@ def test_kinds_of_factors_and_ids_are_read(tmp_path: Path) -> None:
     rep = load_codes(file)
     assert rep.factor_kinds == ("ordinal", "cyclic")
     assert rep.ids.tolist() == ["a", "b", "c"]  # type: ignore[union-attr]
+
+
+def test_names_of_other_libraries_are_known(tmp_path):
+    expected = load_codes(save(tmp_path, mean=MEAN, variance=VARIANCE))
+    for mean, name, second in (
+        ("mu", "logvar", np.log(VARIANCE)),
+        ("z_mean", "z_log_var", np.log(VARIANCE)),
+        ("mu", "std", np.sqrt(VARIANCE)),
+        ("loc", "log_sigma", np.log(VARIANCE) / 2),
+        ("qz_m", "qz_v", VARIANCE),
+    ):
+        codes = load_codes(save(tmp_path, **{mean: MEAN, name: second}))
+        np.testing.assert_array_equal(codes.mean, expected.mean)
+        np.testing.assert_allclose(codes.variance, expected.variance, rtol=1e-5)
+
+
+def test_a_column_of_factors_is_one_factor(tmp_path):
+    codes = load_codes(save(tmp_path, mean=MEAN, variance=VARIANCE, factors=np.arange(len(MEAN)) % 3))
+    assert codes.factors.shape == (len(MEAN), 1)

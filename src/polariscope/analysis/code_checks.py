@@ -70,15 +70,14 @@ def check_variance(
 
 
 def check_factors(factors: FactorsLike, n_samples: int) -> Float[np.ndarray, "sample factor"]:
-    """Return factors as float64 (sample, factor), after checking that they are finite with a row for each sample."""
+    """Return factors as float64 (sample, factor), after checking that they are finite with a row for each sample.
+
+    An array of one axis is one factor.
+    """
     array = _as_floats(factors, "factors", "the data contain them: drop such samples or fill in the values")
+    array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(
-            "factors",
-            "have shape (sample, factor)",
-            got=array.shape,
-            remedy="for a single factor pass factors[:, None]",
-        )
+        raise InputError("factors", "have shape (sample, factor)", got=array.shape)
     if len(array) != n_samples:
         raise InputError(
             "codes and factors",

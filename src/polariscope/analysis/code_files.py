@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from polariscope.analysis.code_names import renamed
 from polariscope.analysis.representation import ARRAYS, Representation, draw_sampled
 from polariscope.core import files
 from polariscope.core.errors import InputError
@@ -17,7 +18,8 @@ from polariscope.core.paths import user_path
 def load_codes(path: str | Path, seed: int = 0) -> Representation:
     """Read a representation from an npz file of another library.
 
-    The file contains ``mean`` and ``variance`` (or ``log_variance``), both ``(sample, latent)``. If ``sampled`` is
+    The file contains ``mean`` and ``variance`` (or ``log_variance``), both ``(sample, latent)``, or the same under the
+    names of other libraries, such as ``mu``, ``logvar`` and ``std`` (``analysis/code_names.py``). If ``sampled`` is
     missing, it is drawn with ``seed``. Optional arrays are ``factors``, ``factor_names``, ``factor_kinds``, ``ids``,
     ``prior_mean``, ``prior_variance``, ``rate``, ``indices`` and, if latents are correlated given x, ``covariance``,
     which requires ``sampled``. Pickled objects raise an error, so loading never runs code from the file.
@@ -30,14 +32,11 @@ def codes_from_arrays(
     arrays: dict[str, np.ndarray], seed: int = 0, where: str = "the arrays"
 ) -> Representation:
     """Return a representation from named arrays, as :func:`load_codes` reads them."""
+    arrays = renamed(arrays, where)
     known = {"mean", "variance", "log_variance", *ARRAYS, "factor_names", "factor_kinds", "ids"}
     if "mean" not in arrays or not {"variance", "log_variance"} & set(arrays):
         listed = ", ".join(sorted(arrays)) or "nothing"
         raise InputError(where, "contain 'mean' and 'variance' (or 'log_variance')", got=listed)
-    if {"variance", "log_variance"} <= set(arrays):
-        raise InputError(
-            problem=f"'variance' and 'log_variance' are both in {where}", remedy="remove one of them"
-        )
     unknown_names = sorted(set(arrays) - known)
     if unknown_names:
         raise InputError(
@@ -81,5 +80,8 @@ def codes_from_arrays(
         fields["sampled_was_drawn"] = True
     names, kinds = (tuple(map(str, arrays.get(word, ()))) for word in ("factor_names", "factor_kinds"))
     extra: dict[str, Any] = {name: arrays[name] for name in ("factors", "indices", "ids") if name in arrays}
+    # A column of factors is one factor.
+    if "factors" in extra and np.ndim(extra["factors"]) == 1:
+        extra["factors"] = np.asarray(extra["factors"])[:, None]
     extra["factor_kinds"] = kinds
     return dataclasses.replace(probe, **fields, **extra, factor_names=names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -17,6 +18,9 @@ from polariscope.core.errors import Argument, Call, InputError
 
 if TYPE_CHECKING:
     from polariscope.cli.flags import Flags, Group
+    from polariscope.cli.shared import ModelInput
+    from polariscope.data.dataset import AbstractDataset
+    from polariscope.models.protocol import AbstractModel
     from polariscope.runs.run import Run
 
 
@@ -226,28 +230,61 @@ def polariscope(
 
 
 Targets = Annotated[
-    list[Path], typer.Argument(metavar="RUN|FILE.npz…", help="Run folders, or .npz files of codes.")
+    list[Path],
+    typer.Argument(
+        metavar="RUN|MODEL|FILE…",
+        help="Run folders, models (.onnx files, folders of diffusers or of a saved VAE), or .npz and .h5ad files of "
+        "codes.",
+    ),
 ]
 
 FOR_RUNS = {"n_samples": "is used whole", "part": "has no split", "step": "has no checkpoints"}
 """Options that do not apply to a file of codes, and the reason."""
 
 
-def open_target(target: Path, flags: Collection[str]) -> Run | None:
-    """Open the run in a folder, or return None for a file; options that do not apply to files are refused.
+FOR_MODELS = ("part", "step")
+"""Options that do not apply to a model that is not a run."""
 
-    :param target: run folder or file.
+
+@dataclasses.dataclass(frozen=True)
+class ModelTarget:
+    """A model of another library at a path, and the data to encode."""
+
+    path: Path
+    model: AbstractModel
+    data: AbstractDataset
+
+
+def open_target(
+    target: Path, flags: Collection[str], foreign: ModelInput | None = None
+) -> Run | ModelTarget | None:
+    """Open a run or a model, or return None for a file of codes; options that do not apply are refused.
+
+    :param target: run folder, model or file.
     :param flags: names of the options that were set on the command line.
+    :param foreign: (default None) data and outputs of a model of another library; None if the command takes none.
     """
+    if foreign is not None and _is_model(target):
+        return _open_model(target, flags, foreign)
+    data = None if foreign is None or foreign.data is None else foreign.data
+    if foreign is not None and foreign.outputs:
+        raise InputError(
+            problem=(Argument("outputs"), " is for models of other libraries"), remedy="leave it out"
+        )
     if target.is_dir():
         from polariscope.runs.run import Run
 
-        return Run(target)
+        return Run(target) if data is None else Run(target, _load_data(data))
+    if data is not None and target.exists():
+        raise InputError(
+            problem=(Argument("data"), f" requires a model, and {target} is a file of codes"),
+            remedy="leave it out",
+        )
     if not target.exists():
         if target.suffix:
             raise InputError(
                 problem=f"there is no file {target}",
-                remedy="pass a run folder or an existing .npz file of codes",
+                remedy="pass a run folder, a model or an existing .npz file of codes",
             )
         raise InputError(
             problem=f"there is no run and no file at {target}",
@@ -258,6 +295,47 @@ def open_target(target: Path, flags: Collection[str]) -> Run | None:
             about = f"{target} is a file, which {reason}"
             raise InputError(problem=(Argument(name), " requires a run"), remedy=f"{about}. Leave it out")
     return None
+
+
+def _is_model(target: Path) -> bool:
+    """Return True for the path of a model of another library; torch is not imported for runs and files of codes."""
+    from polariscope.data.codes import ENDINGS
+    from polariscope.storage import is_run
+
+    if not target.exists() or target.suffix in ENDINGS or is_run(target):
+        return False
+    from polariscope.models.open_model import is_openable
+
+    return is_openable(target)
+
+
+def _open_model(target: Path, flags: Collection[str], foreign: ModelInput) -> ModelTarget:
+    for name in FOR_MODELS:
+        if name in flags:
+            raise InputError(
+                problem=(Argument(name), " requires a run"),
+                remedy=f"{target} is a model, which {FOR_RUNS[name]}. Leave it out",
+            )
+    from polariscope.models.open_model import open_model
+
+    outputs = foreign.outputs or None
+    if foreign.data is None:
+        # A file that cannot be opened is refused first.
+        open_model(target, outputs=outputs)
+        raise InputError(
+            "data",
+            f"be given for {target}, which is not a run",
+            remedy="pass a file or the name of a dataset",
+        )
+    model, dataset = open_model(target, _load_data(foreign.data), outputs=outputs)
+    assert dataset is not None
+    return ModelTarget(target, model, dataset)
+
+
+def _load_data(source: str) -> AbstractDataset:
+    from polariscope.data.sources import load_dataset
+
+    return load_dataset(source)
 
 
 def say_saved(run: Run) -> None:
@@ -276,14 +354,15 @@ def say_target(target: Path, targets: Sequence[Path]) -> None:
         say(f"\n{target}")
 
 
-def suggest_next(targets: Sequence[Path], runs: Sequence[Run | None]) -> None:
+def suggest_next(targets: Sequence[Path], opened: Sequence[Run | ModelTarget | None]) -> None:
     """Print the command that shows the results of the runs."""
     from polariscope.cli.console import quoted, say_next
 
-    opened = [target for target, run in zip(targets, runs, strict=True) if run is not None]
-    if len(opened) > 1:
-        say_next((f"polariscope table {' '.join(map(quoted, opened))}", "compare the runs"))
-    elif opened:
+    runs = [None if isinstance(each, ModelTarget) else each for each in opened]
+    folders = [target for target, run in zip(targets, runs, strict=True) if run is not None]
+    if len(folders) > 1:
+        say_next((f"polariscope table {' '.join(map(quoted, folders))}", "compare the runs"))
+    elif folders:
         (run,) = (run for run in runs if run is not None)
         say_next((report_command(run), "all results on one page"))
 

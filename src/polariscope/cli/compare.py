@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import open_target, say_saved
+from polariscope.cli.app import ModelTarget, open_target, say_saved
 from polariscope.cli.command import Constant, Flag, FlagsOf, command, explicit_options
 from polariscope.cli.config import MemberOptions, settings_of
+from polariscope.cli.shared import ModelInput
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.files import check_target
 from polariscope.core.options import checked
@@ -45,16 +46,21 @@ class CompareOptions:
         without=("part",),
         defaults={"n_samples": Constant("polariscope.data.observations.LAYER_SAMPLES")},
     ),
+    foreign=ModelInput,
 )
 def compare(
     context: typer.Context,
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN|FILE…", help="Finished runs on the same data, or .npz files of codes."),
+        typer.Argument(
+            metavar="RUN|MODEL|FILE…",
+            help="Finished runs on the same data, models with --data, or files of codes.",
+        ),
     ],
     options: CompareOptions,
     members: MemberOptions,
     observations: Observations,
+    foreign: ModelInput,
 ) -> None:
     """Compare the layers of models pairwise.
 
@@ -70,15 +76,16 @@ def compare(
     from polariscope.cli.families import open_family
     from polariscope.layers.comparison_text import matching_as_text
     from polariscope.layers.labels import has_matching, thinned
+    from polariscope.runs.compare_models import compare as compare_models
 
     out, measure = options.out, options.measure
     if out is not None:
         # Checked before the comparison, which can take long.
         check_target(out, "out", folder=True)
-    opened = [open_target(run, explicit_options(context)) for run in runs]
-    if len({run is None for run in opened}) > 1:
+    opened = [open_target(run, explicit_options(context), foreign) for run in runs]
+    if len({type(run) for run in opened}) > 1:
         raise InputError(
-            problem="runs and files of codes cannot be compared with each other",
+            problem="runs, models and files of codes cannot be compared with each other",
             remedy="compare their codes in Python, with ps.compare([ps.encode(RUN), codes])",
         )
 
@@ -97,11 +104,22 @@ def compare(
                 )
             )
     first, *others = opened
-    if first is None:
+    if isinstance(first, ModelTarget):
+        models = [each.model for each in opened if isinstance(each, ModelTarget)]
+        comparison = compare_models(
+            models,
+            first.data,
+            measure,
+            observations.n_samples,
+            observations.seed,
+            progress=report,
+            **settings.get(measure, {}),
+        )
+    elif first is None:
         comparison = _compare_codes(runs, measure, report, settings.get(measure, {}))
     else:
         comparison = first.comparison(
-            [run for run in others if run is not None],
+            [run for run in others if isinstance(run, type(first))],
             measure,
             observations.n_samples,
             observations.seed,
@@ -120,7 +138,7 @@ def compare(
     if out is not None:
         record, picture = comparison.save(out)
         say(f"Written: {record}, {picture}")
-    if first is not None:
+    if first is not None and not isinstance(first, ModelTarget):
         say_saved(first)
         say_next((f"polariscope report {quoted(first.path)}", "all results on one page"))
 
@@ -129,13 +147,13 @@ def _compare_codes(
     files: Sequence[Path], measure: str, progress: Progress, options: Mapping[str, Any]
 ) -> Comparison:
     """Compare the codes in .npz files: mean, variance and sampled codes of the same samples."""
-    from polariscope.analysis.code_files import load_codes
+    from polariscope.data.codes import open_codes
     from polariscope.runs.compare_models import compare as compare_models
 
     names = [file.stem for file in files]
     # Files in different folders can have the same name.
     labels = names if len(set(names)) == len(names) else [str(file) for file in files]
-    codes = {label: [load_codes(file)] for label, file in zip(labels, files, strict=True)}
+    codes = {label: [open_codes(file)] for label, file in zip(labels, files, strict=True)}
     return compare_models(codes, measure=measure, progress=progress, **options)
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import Targets, open_target, say_saved, say_target, suggest_next
+from polariscope.cli.app import ModelTarget, Targets, open_target, say_saved, say_target, suggest_next
 from polariscope.cli.command import Flag, command, explicit_options
+from polariscope.cli.shared import ModelInput
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class DiagnoseOptions:
     rule="polariscope.analysis.regime.rule.TypeRule",
     observations="polariscope.data.observations.Observations",
     options=DiagnoseOptions,
+    foreign=ModelInput,
 )
 def diagnose(
     context: typer.Context,
@@ -44,6 +46,7 @@ def diagnose(
     rule: TypeRule,
     observations: Observations,
     options: DiagnoseOptions,
+    foreign: ModelInput,
 ) -> None:
     """Show whether a model converged and which latents it uses.
 
@@ -52,20 +55,21 @@ def diagnose(
     command reads it again, and results with other settings are stored next to it. If there are several runs, each is
     diagnosed, and 'polariscope table' compares them.
 
-    A FILE.npz from any library contains the arrays mean and variance (or log_variance), both (sample, latent), and
-    optionally sampled and factors. --decompose uses at most 5000 observations.
+    A model of another library, an .onnx file or a folder of diffusers, requires --data. A FILE.npz from any library
+    contains the arrays mean and variance (or log_variance), both (sample, latent), and optionally sampled and factors.
+    A FILE.h5ad contains them in obsm. --decompose uses at most 5000 observations.
     """
     from polariscope.cli.console import say
     from polariscope.cli.diagnosis_output import print_regime
     from polariscope.core import files
 
-    runs = [open_target(target, explicit_options(context)) for target in targets]
+    runs = [open_target(target, explicit_options(context), foreign) for target in targets]
     records: dict[str, Any] = {}
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
         regime, decomposition = measure(run or target, rule, observations, decompose=options.decompose)
         print_regime(regime, details=options.details)
-        noise = None if run is None else run.noise(observations.step)
+        noise = None if run is None or isinstance(run, ModelTarget) else run.noise(observations.step)
         if noise is not None:
             say(f"{noise.in_words}.")
         parts: dict[str, Any] = {}
@@ -73,7 +77,7 @@ def diagnose(
             say(f"\n{decomposition}\n")
             parts["decomposition"] = decomposition.to_dict()
         records[str(target)] = {**regime.to_dict(), **parts}
-        if run is not None:
+        if run is not None and not isinstance(run, ModelTarget):
             say_saved(run)
     if options.json is not None:
         files.write_json(options.json, records if len(targets) > 1 else records[str(targets[0])])
@@ -82,19 +86,30 @@ def diagnose(
 
 
 def measure(
-    target: Path | Run, rule: TypeRule, observations: Observations, *, decompose: bool
+    target: Path | Run | ModelTarget, rule: TypeRule, observations: Observations, *, decompose: bool
 ) -> tuple[Regime, Decomposition | None]:
-    """Diagnose a run, with cached results, or the arrays in a file; decompose the KL if ``decompose`` is True."""
+    """Diagnose a run, with cached results, a model, or the arrays in a file.
+
+    :param target: the run, model or file.
+    :param rule: rule of types.
+    :param observations: observations of a run or model.
+    :param decompose: if True, also decompose the KL.
+    """
     rules = dataclasses.asdict(rule)
-    if not isinstance(target, Path):
+    if not isinstance(target, Path | ModelTarget):
         where = observations.options()
         parts = target.decomposition(**where) if decompose else None
         return target.regime(**rules, **where), parts
-    from polariscope.analysis.code_files import load_codes
     from polariscope.analysis.decomposition import decompose as decompose_codes
     from polariscope.analysis.regime.diagnose import diagnose as diagnose_codes
+    from polariscope.data.codes import open_codes
 
     seed = observations.seed
-    codes = load_codes(target, seed)
+    if isinstance(target, ModelTarget):
+        from polariscope.runs.encode import encode
+
+        codes = encode(target.model, target.data, observations.n_samples, seed)
+    else:
+        codes = open_codes(target, seed)
     decomposition = decompose_codes(codes, seed=seed) if decompose else None
     return diagnose_codes(codes, **rules, seed=seed), decomposition

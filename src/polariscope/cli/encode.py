@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from polariscope.cli.app import Targets, open_target
+from polariscope.cli.app import ModelTarget, Targets, open_target
 from polariscope.cli.command import Flag, command, explicit_options
+from polariscope.cli.shared import ModelInput
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
 from polariscope.core.text import plural
@@ -32,29 +33,38 @@ class EncodeOptions:
     """Write one sample from each posterior instead of its mean."""
 
 
-@command(observations="polariscope.data.observations.Observations", options=EncodeOptions)
+@command(observations="polariscope.data.observations.Observations", options=EncodeOptions, foreign=ModelInput)
 def encode(
-    context: typer.Context, targets: Targets, observations: Observations, options: EncodeOptions
+    context: typer.Context,
+    targets: Targets,
+    observations: Observations,
+    options: EncodeOptions,
+    foreign: ModelInput,
 ) -> None:
-    """Write the codes of a run or of a FILE.npz to a table.
+    """Write the codes of a run, of a model with --data, or of a FILE.npz to a table.
 
     The codes are posterior means of the latents in use. Rows are named after the observations. By default, they are a
     random choice of 10,000 observations; with --samples none they are all observations in the order of the data.
     Columns are named after the index of the latent, for example latent_3.
     """
-    from polariscope.analysis.code_files import load_codes
     from polariscope.analysis.regime.diagnose import diagnose
     from polariscope.cli.console import say
     from polariscope.core import files
+    from polariscope.data.codes import open_codes
 
     if len(targets) > 1:
         raise InputError(
             problem=(Argument("csv"), f" is one file, got {len(targets)} runs"),
             remedy="pass one run",
         )
-    run = open_target(targets[0], explicit_options(context))
-    if run is None:
-        codes = load_codes(targets[0], observations.seed)
+    run = open_target(targets[0], explicit_options(context), foreign)
+    if isinstance(run, ModelTarget):
+        from polariscope.runs.encode import encode as encode_data
+
+        codes = encode_data(run.model, run.data, observations.n_samples, observations.seed)
+        regime = diagnose(codes, seed=observations.seed)
+    elif run is None:
+        codes = open_codes(targets[0], observations.seed)
         regime = diagnose(codes, seed=observations.seed)
     else:
         codes = run.representation(**observations.options())

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import Targets, open_target
+from polariscope.cli.app import ModelTarget, Targets, open_target
 from polariscope.cli.command import Flag, FlagsOf, command, explicit_options
+from polariscope.cli.shared import ModelInput
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
 from polariscope.core.text import file_size
@@ -40,6 +41,7 @@ NEWEST = dict.fromkeys(
     rule=FlagsOf("polariscope.analysis.regime.rule.TypeRule", only=("alpha",), shown=NEWEST),
     observations=FlagsOf("polariscope.data.observations.Observations", shown=NEWEST),
     options=ReportOptions,
+    foreign=ModelInput,
 )
 def report(
     context: typer.Context,
@@ -47,8 +49,9 @@ def report(
     rule: TypeRule,
     observations: Observations,
     options: ReportOptions,
+    foreign: ModelInput,
 ) -> None:
-    """Write an HTML report on a run, or on codes from any library.
+    """Write an HTML report on a run, on a model with --data, or on codes from any library.
 
     The page shows the newest diagnosis, decomposition, scores, comparison and course; other results are listed at its
     end. With --samples, --alpha, --seed or --part it shows the diagnosis with these settings. The report on a FILE.npz
@@ -62,12 +65,16 @@ def report(
             remedy="leave it out: each report is written to its run's folder",
         )
     named = explicit_options(context)
-    opened = [open_target(run, named) or run for run in runs]  # refuses options that do not apply to files
+    opened = [open_target(run, named, foreign) or run for run in runs]  # refuses options that do not apply
     values: dict[str, Any] = {**observations.options(), "alpha": rule.alpha}
     # Options that were not set take the values of the newest diagnosis, not their defaults.
     explicit = {name: value for name, value in values.items() if name in named}
     for run in opened:
-        say_report(write_report(run, out=options.out, show=options.show, **explicit))
+        if isinstance(run, ModelTarget):
+            out = options.out or Path(f"{run.path.stem}.html")
+            say_report(write_report(run.model, run.data, out=out, **explicit))
+        else:
+            say_report(write_report(run, out=options.out, show=options.show, **explicit))
 
 
 def say_report(file: Path) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polariscope.cli.app import Targets, open_target, say_saved, say_target, suggest_next
+from polariscope.cli.app import ModelTarget, Targets, open_target, say_saved, say_target, suggest_next
 from polariscope.cli.command import Flag, command, explicit_options
 from polariscope.cli.config import MemberOptions, settings_of
+from polariscope.cli.shared import ModelInput
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import checked
 from polariscope.core.tables import TextTable
@@ -48,6 +49,7 @@ class ScoreOptions:
     options=ScoreOptions,
     members=MemberOptions,
     observations="polariscope.data.observations.Observations",
+    foreign=ModelInput,
 )
 def score(
     context: typer.Context,
@@ -55,6 +57,7 @@ def score(
     options: ScoreOptions,
     members: MemberOptions,
     observations: Observations,
+    foreign: ModelInput,
 ) -> None:
     """Compute disentanglement metrics and probes.
 
@@ -62,16 +65,17 @@ def score(
     of a run are cached: the same command reads them again, and scores with other settings are stored next to them. If
     there are several runs, each is scored, and 'polariscope table' compares them.
 
-    A FILE.npz from any library contains the arrays mean, (sample, latent), and factors, (sample, factor). Some metrics
-    also require variance (or log_variance), (sample, latent). Optional arrays are factor_names, and factor_kinds with
-    the values categorical, ordinal, cyclic or continuous.
+    A model of another library requires --data with factors. A FILE.npz from any library contains the arrays mean,
+    (sample, latent), and factors, (sample, factor). Some metrics also require variance (or log_variance), (sample,
+    latent). Optional arrays are factor_names, and factor_kinds with the values categorical, ordinal, cyclic or
+    continuous.
     """
     from polariscope.cli.console import say
     from polariscope.cli.families import open_family
     from polariscope.core import files
 
     settings = settings_of("score", open_family("metrics"), members, metrics_in(options.metrics))
-    runs = [open_target(target, explicit_options(context)) for target in targets]
+    runs = [open_target(target, explicit_options(context), foreign) for target in targets]
     records: dict[str, Any] = {}
     empty = []
     for target, run in zip(targets, runs, strict=True):
@@ -85,7 +89,7 @@ def score(
             records[str(target)]["scores_in_use"] = measured[1].to_dict()
         if not measured[0].scores and measured[0].covered:
             empty.append(str(target))
-        elif run is not None:
+        elif run is not None and not isinstance(run, ModelTarget):
             say_saved(run)
     if options.json is not None:
         files.write_json(options.json, records if len(targets) > 1 else records[str(targets[0])])
@@ -104,7 +108,7 @@ def metrics_in(text: str) -> set[str]:
 
 
 def measure(
-    target: Path | Run,
+    target: Path | Run | ModelTarget,
     options: ScoreOptions,
     settings: dict[str, dict[str, object]],
     observations: Observations,
@@ -113,7 +117,7 @@ def measure(
 
     Scores for the latents in use are omitted if all latents are in use, or if it is not known which ones are.
 
-    :param target: run or file.
+    :param target: run, model or file.
     :param options: metrics, codes and latents.
     :param settings: options of metrics by name.
     :param observations: observations of a run.
@@ -129,12 +133,12 @@ def measure(
         return progress
 
     measured = [name.strip() for name in options.continuous if name.strip()]
-    if not isinstance(target, Path):
-        if measured:
-            raise InputError(
-                problem=(Argument("continuous"), " requires a file"),
-                remedy="leave it out: the dataset of a run defines the kinds of its factors",
-            )
+    if not isinstance(target, Path) and measured:
+        raise InputError(
+            problem=(Argument("continuous"), " requires a file"),
+            remedy="leave it out: the dataset of a run defines the kinds of its factors",
+        )
+    if not isinstance(target, Path | ModelTarget):
         run = target
 
         def scores_of(latents: str) -> Scores:
@@ -151,7 +155,13 @@ def measure(
         from polariscope.analysis.score import score as score_codes
 
         seed = observations.seed
-        codes, known = _open_file(target, measured, options.source, seed)
+        if isinstance(target, ModelTarget):
+            from polariscope.runs.encode import encode
+
+            codes: Any = encode(target.model, target.data, observations.n_samples, seed)
+            known: dict[str, Any] = {}
+        else:
+            codes, known = _open_file(target, measured, options.source, seed)
 
         def scores_of(latents: str) -> Scores:
             return score_codes(
@@ -191,9 +201,9 @@ def say_use(measured: list[Scores], options: ScoreOptions) -> None:
 def _open_file(target: Path, measured: list[str], source: str, seed: int) -> tuple[Any, dict[str, Any]]:
     """Return the codes of a file with variances, or the array and its factors from a file without variances."""
     from polariscope.analysis.code_files import codes_from_arrays
-    from polariscope.core import files
+    from polariscope.data.codes import read_code_arrays
 
-    arrays = files.read_arrays(target)
+    arrays = read_code_arrays(target)
     factors = arrays.get("factors")
     names = tuple(map(str, arrays.get("factor_names", ())))
     kinds = tuple(map(str, arrays.get("factor_kinds", ())))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from polariscope.cli.app import Targets, open_target
+from polariscope.cli.app import ModelTarget, Targets, open_target
 from polariscope.cli.command import Flag, FlagsOf, command, explicit_options
+from polariscope.cli.shared import ModelInput
 from polariscope.core.options import checked
 from polariscope.core.tables import TextTable
 
@@ -32,9 +33,14 @@ class StabilityOptions:
 @command(
     observations=FlagsOf("polariscope.data.observations.Observations", without=("part",)),
     options=StabilityOptions,
+    foreign=ModelInput,
 )
 def stability(
-    context: typer.Context, targets: Targets, observations: Observations, options: StabilityOptions
+    context: typer.Context,
+    targets: Targets,
+    observations: Observations,
+    options: StabilityOptions,
+    foreign: ModelInput,
 ) -> None:
     """Match latents across runs that differ only by seed.
 
@@ -46,8 +52,18 @@ def stability(
     from polariscope.core import files
     from polariscope.runs.stability_of_runs import stability as match_latents
 
-    models = [open_target(target, explicit_options(context)) or target for target in targets]
-    result = match_latents(models, relation=options.relation, **observations.options())
+    opened = [open_target(target, explicit_options(context), foreign) or target for target in targets]
+    models = {
+        str(target): each.model if isinstance(each, ModelTarget) else each
+        for target, each in zip(targets, opened, strict=True)
+    }
+    data = next((each.data for each in opened if isinstance(each, ModelTarget)), None)
+    result = match_latents(
+        [*models.values()] if data is None else models,
+        data,
+        relation=options.relation,
+        **observations.options(),
+    )
     print_stability(result, options.relation)
     if options.csv is not None:
         files.write_text(options.csv, result.to_csv())

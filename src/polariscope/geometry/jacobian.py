@@ -109,7 +109,7 @@ def _working_method(model: ModelLike, decoder: Any, z: Float[Tensor, "sample lat
                 raise
             continue
         if name and hasattr(model, "add_note"):
-            model.add_note(
+            model.add_note(  # type: ignore[operator]
                 "jacobian",
                 f"A layer of the decoder has no forward derivative, so its Jacobian is computed {name}.",
             )

@@ -196,7 +196,7 @@ def wrap(
     :param layers: (default: every module without submodules) names of the modules that ``compare`` uses.
     :param name: (default: the type of the object) name of the model in reports.
     """
-    options = {
+    options: dict[str, Any] = {
         "likelihood": likelihood,
         "variance": variance,
         "shape": shape,

@@ -204,10 +204,10 @@ def _of_something_else(
             remedy=("leave ", Argument("data"), " and ", Argument("n_samples"), " out"),
         )
     if isinstance(subject, (str, Path)):
-        from polariscope.analysis.code_files import load_codes
+        from polariscope.data.codes import open_codes
 
         file = Path(subject)
-        codes = load_codes(file, options.get("seed", 0))
+        codes = open_codes(file, options.get("seed", 0))
         path = file.with_suffix(".html") if out is None else out
         return record_of_codes(codes, file.name, **options), path
     if out is None:

@@ -9,13 +9,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from polariscope.analysis.code_files import load_codes
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.stability import RETURNS, Relation, Stability
 from polariscope.analysis.stability import stability as stability_of_codes
 from polariscope.core.errors import Either, InputError
 from polariscope.core.options import spelled_out
 from polariscope.core.types import ArrayInput
+from polariscope.data.codes import open_codes
 from polariscope.data.data_like import DataLike
 from polariscope.data.observations import ObservationOptions, Observations
 from polariscope.layers.layer_sources import Source
@@ -158,4 +158,4 @@ def _is_model(item: object) -> bool:
 def _opened(item: Any) -> Any:
     if not isinstance(item, (str, Path)) or is_openable(item):
         return item
-    return load_codes(item) if Path(item).is_file() else Run(item)
+    return open_codes(item) if Path(item).is_file() else Run(item)

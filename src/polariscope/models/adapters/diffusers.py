@@ -105,4 +105,6 @@ def _load(folder: Path) -> Any:
             problem=f"diffusers has no model {name}, which {folder / CONFIG} names",
             remedy="install the version of diffusers that wrote it",
         )
-    return kind.from_pretrained(str(folder), use_safetensors=True, local_files_only=True).eval()
+    # Without the package accelerate, the default would print a warning.
+    options = {"use_safetensors": True, "local_files_only": True, "low_cpu_mem_usage": False}
+    return kind.from_pretrained(str(folder), **options).eval()

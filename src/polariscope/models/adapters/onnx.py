@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from polariscope.analysis.code_names import MEANS, SECONDS
 from polariscope.core.errors import InputError, not_installed
 from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_from
-from polariscope.models.adapters.support.outputs import MEANS, RECONSTRUCTIONS, SECONDS
+from polariscope.models.adapters.support.outputs import RECONSTRUCTIONS
 from polariscope.models.adapters.wrapped import adapted
 
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}

@@ -14,6 +14,7 @@ from annotated_types import Gt
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from polariscope.analysis.code_names import KINDS
 from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
 from polariscope.core.option_values import check_value
@@ -21,7 +22,6 @@ from polariscope.core.options import build
 from polariscope.models.adapters import AbstractAdapter, Opened, adapter
 from polariscope.models.adapters.support.calls import call_foreign, type_name
 from polariscope.models.adapters.support.outputs import (
-    KINDS,
     Encoded,
     Reading,
     UndecidedError,

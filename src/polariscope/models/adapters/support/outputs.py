@@ -18,13 +18,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from polariscope.analysis.code_names import KINDS, MEANS, SECONDS, Second
 from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError, check_word
 from polariscope.models.posteriors import AbstractPosteriorDistribution
@@ -32,29 +33,6 @@ from polariscope.models.posteriors.deterministic import PointMass
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
 from polariscope.models.posteriors.full import FullGaussian
 
-Second = Literal["log_variance", "variance", "std", "log_std"]
-KINDS: tuple[Second, ...] = ("log_variance", "variance", "std", "log_std")
-"""Meanings of the array that contains the variance, its logarithm, its root, or the logarithm of its root."""
-MEANS = ("mean", "mu", "embedding", "loc", "z_mean", "qz_m", "qzm", "z_mu")
-SECONDS: dict[str, Second] = {
-    "log_variance": "log_variance",
-    "logvar": "log_variance",
-    "log_var": "log_variance",
-    "log_covariance": "log_variance",
-    "z_log_var": "log_variance",
-    "z_logvar": "log_variance",
-    "variance": "variance",
-    "var": "variance",
-    "qz_v": "variance",
-    "qzv": "variance",
-    "std": "std",
-    "stddev": "std",
-    "scale": "std",
-    "sigma": "std",
-    "log_std": "log_std",
-    "log_sigma": "log_std",
-    "log_scale": "log_std",
-}
 POINTS = ("latents", "latent", "code", "codes", "z")
 """Names of codes of deterministic encoders, which have no second array."""
 DISTRIBUTIONS = ("latent_dist", "qz", "posterior")
