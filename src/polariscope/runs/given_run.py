@@ -206,7 +206,7 @@ class GivenRun(Run):
         if not self.allow_import:
             raise InputError(
                 problem=f"the model {self.source.name!r} runs the code of {imported!r}",
-                remedy="if you trust it, use 'polariscope study run FILE --allow-import'",
+                remedy=("if you trust it, allow it with ", Argument("allow_import", True)),
             )
         module, _, function = imported.partition(":")
         try:

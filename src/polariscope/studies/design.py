@@ -101,7 +101,7 @@ class StudyDesign:
     objective: Entries | None = None
     """Objective: a name, a table with ``name`` and options, or a list of these. A table can have a ``grid`` of its own
     options. By default "vae", and no models are trained if the study has ``models``."""
-    models: Sequence[Options] = ()
+    models: Sequence[Options | GivenModel] = ()
     """Models that were trained elsewhere, a list of tables: ``name``, and either ``path`` (a file or folder of a model,
     a run folder, or a file of codes) or ``import`` (``module:function``, a function that returns the model). Other
     entries are options of :func:`polariscope.wrap`. Every model encodes every dataset."""
@@ -296,8 +296,12 @@ class StudyDesign:
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         for scope in ("each", "once", "over"):
             record[scope] = {name: to_plain(analysis) for name, analysis in record[scope].items()}
-        record["models"] = [table_of(model) for model in self.models]
+        record["models"] = [table_of(model) for model in self.given()]
         return to_plain(record)
+
+    def given(self) -> tuple[GivenModel, ...]:
+        """Return the models that were trained elsewhere."""
+        return self._resolved("models")
 
     def analyses(self, scope: str) -> dict[str, Any]:
         """Return the analyses of one scope, by name, with their options.

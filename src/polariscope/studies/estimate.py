@@ -85,10 +85,16 @@ def estimate(ledger: Ledger, progress: AnyProgress | None = None) -> Estimate:
     events = listener(progress, lambda event: (event.task,))
     study, datasets = ledger.study, Datasets()
     groups: dict[str, list[StudyRun]] = {}
+    given = [run for run in ledger.runs if run.given is not None]
     for run in ledger.runs:
+        # Models that were trained elsewhere have no steps; their analyses count below.
+        if run in given:
+            continue
         settings = {name: value for name, value in run.point.settings.items() if name not in ONLY_LENGTH}
         groups.setdefault(files.digest([run.point.data, settings]), []).append(run)
-    kinds, left, measured = [], 0, []
+    missing_given = [run for run in given if not ledger.looks_done(run)]
+    times_given = [sum(RunFolder(run.folder).seconds().values()) for run in given if run not in missing_given]
+    kinds, left, measured = [], len(missing_given), [seconds for seconds in times_given if seconds]
     for runs in groups.values():
         missing = [run for run in runs if not ledger.looks_done(run)]
         left += len(missing)

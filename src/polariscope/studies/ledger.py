@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from polariscope.core import files
-from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.paths import user_path
 from polariscope.core.records import to_plain
+from polariscope.core.text import listed
 from polariscope.core.types import Recordable
 from polariscope.data.dataset import AbstractDataset
 from polariscope.runs.given_run import GivenRun
@@ -139,6 +140,18 @@ class Ledger:
         for name, target in wanted.items():
             with contextlib.suppress(FileExistsError):  # the link exists and is correct
                 (links / name).symlink_to(target, target_is_directory=True)
+
+    def check_imports(self) -> None:
+        """Raise an error if the design imports models and this is not allowed; nothing has been computed then."""
+        imported = [model for model in self.study.given() if model.imported is not None]
+        if imported and not self.allow_import:
+            raise InputError(
+                problem=(
+                    f"the study imports {listed([f'{each.name} ({each.imported})' for each in imported])}, which runs "
+                    "code of these modules"
+                ),
+                remedy=("if you trust them, allow it with ", Argument("allow_import", True)),
+            )
 
     # State of runs.
 

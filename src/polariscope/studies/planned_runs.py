@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from polariscope.core import files
@@ -176,11 +176,11 @@ def plan_given(study: StudyDesign) -> list[StudyRun]:
     """
     tables = list(study.parts("data"))
     runs = []
-    for model in study.models:
+    for model in study.given():
         digest = model.digest()
         if model.imported is None and not model.has_codes:
             _check_openable(model)
-        datasets: list[Mapping[str, object]] = [{}] if model.has_codes else tables
+        datasets: Sequence[Mapping[str, object]] = [{}] if model.has_codes else tables
         if not datasets:
             raise InputError(
                 problem=f"model {model.name!r} requires data",

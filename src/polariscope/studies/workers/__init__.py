@@ -80,4 +80,5 @@ def make_missing(
     :param workers: (default: chosen by the member) number of workers.
     :param progress: (default False) show the progress of the study.
     """
+    ledger.check_imports()
     return build(family, on, options).work(ledger, workers, progress=progress)
