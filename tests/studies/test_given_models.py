@@ -159,8 +159,8 @@ def test_workers_in_processes_get_the_permission():
         ({"models": [{"import": "os:system('x')"}]}, "import must have the form"),
         ({"models": [{"path": 3}]}, "either path or import, a text"),
         ({"models": [{"path": "x/a.npz"}, {"path": "y/a.npz"}]}, "two models are named 'a'"),
-        ({}, "data must be given"),
-        ({"objective": "vae", "models": [{"path": "a.npz"}]}, "data must be given"),
+        ({}, "data must name at least one"),
+        ({"objective": "vae", "models": [{"path": "a.npz"}]}, "data must name at least one"),
         ({"objective": [], "data": DATA}, "objective must name at least one"),
     ],
 )

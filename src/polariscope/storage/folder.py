@@ -16,6 +16,7 @@ import filelock
 from polariscope.core import files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.paths import user_path
+from polariscope.core.types import Recordable
 from polariscope.storage import (
     ASIDE,
     CHECKPOINTS,
@@ -458,7 +459,7 @@ class RunFolder:
         # Version 0.2.0 did not record the step, so the one after the last checkpoint is used.
         return failure.get("step") or max(self.checkpoints.steps, default=0) + 1
 
-    def keep_given(self, facts: Mapping[str, Any]) -> None:
+    def keep_given(self, facts: Mapping[str, Recordable]) -> None:
         """Record the model and the data of results that no training in this folder made.
 
         :param facts: hashes of the model and of the data, and the number of observations.

@@ -149,7 +149,9 @@ class StudyDesign:
         for part in PARTS:
             put(self, part, tuple(_tables(part, getattr(self, part))))
         if not self.data and (self.objective or not self.models):
-            raise InputError("data", "be given", remedy="it names the dataset that models are trained on")
+            raise InputError(
+                "data", "name at least one", remedy="it is the dataset that models are trained on"
+            )
         if not self.objective and not self.models:
             raise InputError("objective", "name at least one")
         for name in ("settings", "grid", "each", "once", "over"):
@@ -368,7 +370,7 @@ class StudyDesign:
         return Point({**data, **data_options}, {**settings, "objective": dict(objective)}, axes)
 
 
-def given_models(tables: Sequence[Any]) -> tuple[GivenModel, ...]:
+def given_models(tables: Sequence[Options | GivenModel]) -> tuple[GivenModel, ...]:
     """Return the models of a study that were trained elsewhere.
 
     :param tables: tables with ``name``, ``path`` or ``import``, and options.
