@@ -15,6 +15,7 @@ from polariscope.core.arrays import refuse_masked
 from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.types import ArrayInput
 from polariscope.data.data_like import DataLike
+from polariscope.models.adapters.wrapped import WrappedModel
 from polariscope.models.inference import batch_size, chunks, inference_mode
 from polariscope.models.open_model import is_whole, open_model, type_name
 from polariscope.models.protocol import AbstractModel, ModelLike
@@ -140,7 +141,11 @@ def check_codes(model: ModelLike, codes: ArrayInput) -> Float[np.ndarray, "sampl
     array = np.asarray(codes)
     if not np.issubdtype(array.dtype, np.floating):
         raise InputError("codes", "be floats", got=array.dtype, remedy="pass rep.mean")
-    n_latents = model.n_latents if isinstance(model, AbstractModel) else None
+    # A wrapped model has a number of latents only after it has encoded something.
+    is_known = isinstance(model, AbstractModel) and not (
+        isinstance(model, WrappedModel) and not model.is_sized
+    )
+    n_latents = model.n_latents if is_known else None  # type: ignore[union-attr]
     if array.ndim != 2 or 0 in array.shape or (n_latents is not None and array.shape[1] != n_latents):
         raise InputError(
             "codes",

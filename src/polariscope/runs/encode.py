@@ -72,4 +72,5 @@ def encode(
     representation = represent(model, dataset, indices, seed)
     effect = decoder_effect(model, dataset, indices, seed)
     fit = likelihood_fit(model, dataset, indices, seed, "given", natural_likelihood(dataset))
-    return dataclasses.replace(representation, **effect.as_fields(), fit=fit)
+    state = {} if model.training_state is None else {"training": model.training_state}
+    return dataclasses.replace(representation, **effect.as_fields(), **state, fit=fit)

@@ -44,7 +44,7 @@ class EstimatorAdapter(AbstractAdapter):
         if not hasattr(vae, "model_"):
             raise InputError("model", "be fitted", got="a VAE that is not", remedy="call its fit(X) first")
         model = copy.copy(vae.model_)
-        model.units = _units(vae)
+        model.units, model.training_state = _units(vae), vae.regime_.training
         if data is None or vae is thing:
             return Opened(model)
         return Opened(model, in_units(_transformed(thing, data), model.units))

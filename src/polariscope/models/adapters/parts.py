@@ -30,7 +30,8 @@ class PartsAdapter(AbstractAdapter):
         encoder, decoder = parts_of(thing)
         assert encoder is not None
         model = adapted(encoder, decoder, options, is_point=True, name=type_name(thing))
-        model.whole = thing if isinstance(thing, nn.Module) else None
+        if isinstance(thing, nn.Module) and "outputs" not in options:
+            model.must_use(thing)
         return Opened(model)
 
 

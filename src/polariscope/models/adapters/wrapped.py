@@ -137,6 +137,11 @@ class WrappedModel(AbstractModel):
     # Properties
 
     @property
+    def is_sized(self) -> bool:
+        """True if the number of latents is known."""
+        return self._prior is not None
+
+    @property
     def was_used(self) -> bool:
         """True if observations were encoded, so the meaning of outputs is known."""
         return self._is_repeatable
@@ -146,10 +151,13 @@ class WrappedModel(AbstractModel):
         """The module that encoder and decoder belong to, if they must use all its weights; otherwise None."""
         return self._whole[0] if self._whole else None
 
-    @whole.setter
-    def whole(self, module: nn.Module | None) -> None:
+    def must_use(self, module: nn.Module) -> None:
+        """Declare that a deterministic autoencoder uses all weights of a module; otherwise it is refused.
+
+        :param module: the module that encoder and decoder belong to.
+        """
         # In a list, because a module would be registered a second time.
-        self._whole = [] if module is None else [module]
+        self._whole = [module]
 
     @property
     def shape(self) -> tuple[int, ...]:
