@@ -46,8 +46,8 @@ def test_nothing_is_run(tmp_path, names, words):
 def test_other_paths_are_refused_in_words(tmp_path):
     with pytest.raises(InputError, match="is not a run folder"):
         ps.encode(tmp_path / "missing", ROWS)
-    with pytest.raises(InputError, match="there is no file or folder .*missing.onnx"):
+    with pytest.raises(InputError, match=r"there is no file or folder .*missing.onnx"):
         ps.wrap(tmp_path / "missing.onnx")
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(InputError, match="notes.txt is not a file of a model that can be opened; pass a run"):
+    with pytest.raises(InputError, match=r"notes.txt is not a file of a model that can be opened; pass a run"):
         ps.wrap(str(tmp_path / "notes.txt"))
