@@ -49,7 +49,7 @@ def test_mean_and_variance_are_found_by_their_names(tmp_path, names, second):
 
 
 def test_files_without_codes_are_refused(tmp_path):
-    with pytest.raises(InputError, match="got no pair among X_pca; store what get_latent_representation"):
+    with pytest.raises(InputError, match="got no pair among X_pca; store the mean and the variance"):
         open_codes(write(tmp_path / "x.h5ad", X_pca=MEAN))
     with pytest.raises(InputError, match="got 2 pairs among"):
         open_codes(write(tmp_path / "x.h5ad", a_mu=MEAN, a_var=VARIANCE, b_mu=MEAN, b_var=VARIANCE))

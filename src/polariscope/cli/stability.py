@@ -53,17 +53,9 @@ def stability(
     from polariscope.runs.stability_of_runs import stability as match_latents
 
     opened = [open_target(target, explicit_options(context), foreign) or target for target in targets]
-    models = {
-        str(target): each.model if isinstance(each, ModelTarget) else each
-        for target, each in zip(targets, opened, strict=True)
-    }
+    models = [each.model if isinstance(each, ModelTarget) else each for each in opened]
     data = next((each.data for each in opened if isinstance(each, ModelTarget)), None)
-    result = match_latents(
-        [*models.values()] if data is None else models,
-        data,
-        relation=options.relation,
-        **observations.options(),
-    )
+    result = match_latents(models, data, relation=options.relation, **observations.options())
     print_stability(result, options.relation)
     if options.csv is not None:
         files.write_text(options.csv, result.to_csv())

@@ -13,9 +13,8 @@ from torch import nn
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import user_path
-from polariscope.models.adapters import AbstractAdapter, in_order
-from polariscope.models.adapters.support.calls import type_name
-from polariscope.models.adapters.wrapped import WrappedModel
+from polariscope.models.adapters import AbstractAdapter, Foreign, in_order
+from polariscope.models.adapters.wrapped import WrappedModel, type_name
 from polariscope.models.inference import auxiliary_of, batch_size, check_shape, inference_mode
 from polariscope.models.protocol import AbstractModel
 
@@ -53,7 +52,7 @@ def is_whole(thing: object) -> bool:
 
 
 def open_model(
-    thing: object, data: DataLike | None = None, **options: Any
+    thing: object, data: DataLike | None = None, **options: object
 ) -> tuple[AbstractModel, AbstractDataset | None]:
     """Return an object of any library as a model, and the data in the units of the model.
 
@@ -160,8 +159,8 @@ def _not_a_model(thing: object, path: Path | None) -> InputError:
 
 
 def wrap(
-    encoder: Any,
-    decoder: Any = None,
+    encoder: Foreign,
+    decoder: Foreign = None,
     *,
     likelihood: str | None = None,
     variance: float | None = None,

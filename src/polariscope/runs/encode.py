@@ -72,5 +72,5 @@ def encode(
     representation = represent(model, dataset, indices, seed)
     effect = decoder_effect(model, dataset, indices, seed)
     fit = likelihood_fit(model, dataset, indices, seed, "given", natural_likelihood(dataset))
-    state = {} if model.training_state is None else {"training": model.training_state}
-    return dataclasses.replace(representation, **effect.as_fields(), **state, fit=fit)
+    training = model.training_state or representation.training
+    return dataclasses.replace(representation, **effect.as_fields(), training=training, fit=fit)

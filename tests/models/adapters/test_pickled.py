@@ -49,5 +49,7 @@ def test_other_paths_are_refused_in_words(tmp_path):
     with pytest.raises(InputError, match=r"there is no file or folder .*missing.onnx"):
         ps.wrap(tmp_path / "missing.onnx")
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(InputError, match=r"notes.txt is not a file of a model that can be opened; pass a run"):
+    with pytest.raises(
+        InputError, match=r"notes.txt is not a file of a model that can be opened; pass a run"
+    ):
         ps.wrap(str(tmp_path / "notes.txt"))

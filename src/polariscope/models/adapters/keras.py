@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_from
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, is_from
 from polariscope.models.adapters.parts import parts_of
 from polariscope.models.adapters.support.calls import type_name
 from polariscope.models.adapters.wrapped import adapted
@@ -22,7 +22,7 @@ class KerasAdapter(AbstractAdapter):
     def recognises(self, thing: object) -> bool:
         return is_from(thing, "keras") and callable(thing)
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         encoder, decoder = parts_of(thing)
         whole = encoder is None or decoder is None
         return Opened(
