@@ -299,10 +299,13 @@ def open_target(
 
 def _is_model(target: Path) -> bool:
     """Return True for the path of a model of another library; torch is not imported for runs and files of codes."""
-    from polariscope.data.codes import ENDINGS
     from polariscope.storage import is_run
 
-    if not target.exists() or target.suffix in ENDINGS or is_run(target):
+    if not target.exists() or is_run(target):
+        return False
+    from polariscope.data.codes import ENDINGS
+
+    if target.suffix in ENDINGS:
         return False
     from polariscope.models.open_model import is_openable
 

@@ -60,6 +60,11 @@ class AbstractModel(nn.Module, abc.ABC):
         """Number of latent variables."""
 
     @property
+    def is_sized(self) -> bool:
+        """True if the number of latents is known; False for a model of another library before it was used."""
+        return True
+
+    @property
     def has_conditional_prior(self) -> bool:
         """True if the prior depends on the auxiliary variable; covariates are inputs of the networks only."""
         return bool(self.n_auxiliary) and self.covariates is None

@@ -15,7 +15,6 @@ from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import user_path
 from polariscope.core.text import percent, readable
-from polariscope.data.codes import ENDINGS
 from polariscope.data.data_like import DataLike
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages import sections
@@ -216,11 +215,12 @@ def _of_something_else(
 
 def _is_model(path: Path) -> bool:
     """Return True for the path of a model of another library; adapters are not imported for runs and codes."""
-    if not path.exists() or is_run(path) or path.suffix in ENDINGS:
+    if not path.exists() or is_run(path):
         return False
+    from polariscope.data.codes import ENDINGS
     from polariscope.models.open_model import is_openable
 
-    return is_openable(path)
+    return path.suffix not in ENDINGS and is_openable(path)
 
 
 def _of_model(

@@ -134,7 +134,6 @@ class WrappedModel(AbstractModel):
 
     @property
     def is_sized(self) -> bool:
-        """True if the number of latents is known."""
         return self._prior is not None
 
     @property
