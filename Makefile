@@ -6,7 +6,7 @@ PIP := $(RUN)/pip install --quiet --disable-pip-version-check --constraint const
 # Compiled imports are 2-3x faster; some machines switch them off.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test hostile lint format bench docs clean
+.PHONY: demo test hostile interop lint format bench docs clean
 
 demo: $(VENV)/core ## train, diagnose and report on an embedded dataset
 	$(RUN)/polariscope demo
@@ -16,6 +16,15 @@ test: $(VENV)/dev lint ## everything CI checks
 
 hostile: $(VENV)/dev ## damaged files, kills, full disks, odd input; SECONDS=600 SEED=1, by default 10,000 calls
 	OMP_NUM_THREADS=1 $(RUN)/python tests/hostile/run.py $(if $(SECONDS),--seconds $(SECONDS)) --seed $(or $(SEED),0)
+
+interop: .venv-interop/done ## models of the real libraries, and the table object × function; outside CI
+	KERAS_BACKEND=torch OMP_NUM_THREADS=1 .venv-interop/bin/pytest -q tests/interop
+	KERAS_BACKEND=torch OMP_NUM_THREADS=1 .venv-interop/bin/python tests/interop/table.py
+
+.venv-interop/done: pyproject.toml
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/pip install --quiet --disable-pip-version-check --editable '.[dev,interop]'
+	touch $@
 
 lint: $(VENV)/dev
 	$(RUN)/ruff check .
@@ -48,4 +57,4 @@ $(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/pip
 	touch $@ $(VENV)/core
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf $(VENV) .venv-interop .pytest_cache .mypy_cache .ruff_cache build dist

@@ -47,12 +47,23 @@ def gaussian_run(out: str, seed: int = 0, **options: Any) -> Any:
     return ps.train(data, seed=seed, out=out, **chosen)
 
 
+class OwnModel:
+    """A model with the two methods that the adapters look for."""
+
+    def encode(self, x: Any) -> Any:
+        return x[:, :3], x[:, :3] * 0 - 3
+
+    def decode(self, z: Any) -> Any:
+        return z[:, [0, 1, 2, 0]]
+
+
 def own_model() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     return {
         "X": rng.normal(size=(200, 4)).astype(np.float32),
         "my_encoder": lambda x: (x[:, :3], x[:, :3] * 0 - 3),
         "my_decoder": lambda z: z[:, [0, 1, 2, 0]],
+        "my_vae": OwnModel(),
         "mean": rng.normal(size=(200, 3)),
         "variance": rng.uniform(0.01, 1, size=(200, 3)),
     }
@@ -278,6 +289,7 @@ RECIPES = {
     "docs/figures.md": Recipe({"mig,dci": "mig"}, finished_study),
     "docs/in_use.md": Recipe(prepare=representation),
     "docs/sizing.md": Recipe(prepare=own_trainer, check=check_sizing),
+    "docs/models.md": Recipe(prepare=own_model),
     "docs/stability.md": Recipe(prepare=four_seeds),
     "docs/studies.md": Recipe({"--workers 2": "--workers 1"}, tiny_study),
 }

@@ -94,7 +94,8 @@ def test_the_commands_the_demo_suggests_are_complete(call, elsewhere, quick_demo
 
 def test_what_can_be_done_about_a_missing_file_and_data_in_memory_can_be_done_here(call, elsewhere):
     assert (
-        "there is no file nope.npz; pass a run folder or an existing .npz file" in call("report nope.npz").err
+        "there is no file nope.npz; pass a run folder, a model or an existing .npz file"
+        in call("report nope.npz").err
     )
     ps.train(np.random.default_rng(0).normal(size=(50, 3)), steps=2, out="memory")
     for command in ("report memory", "compare memory"):

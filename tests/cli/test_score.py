@@ -182,7 +182,7 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
         ("score codes.npz --continuous shap", "no factor named 'shap'.*Did you mean 'shape'"),
         ("score bad.npz", "must contain 'mean' and 'variance'"),
         ("score lean.npz --source sampled", "--source sampled requires the array 'sampled' in lean.npz"),
-        ("score flat.npz --metrics mig", r"factors must have shape \(sample, factor\), got \(3,\)"),
+        ("score flat.npz --metrics mig", r"factors must have shape \(sample, factor\), got \(3, 1, 1\)"),
         ("score empty", "is not a run folder"),
         (
             "score codes.npz --set mig.n_binz=3",
@@ -203,7 +203,7 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
 def test_a_wrong_call_is_refused_in_words(call, codes, words, message):
     np.savez("bad.npz", codes=np.zeros((3, 2)))
     np.savez("lean.npz", mean=np.zeros((3, 2)))
-    np.savez("flat.npz", mean=np.zeros((3, 2)), factors=np.arange(3))
+    np.savez("flat.npz", mean=np.zeros((3, 2)), factors=np.arange(3)[:, None, None])
     (codes.parent / "empty").mkdir()
     before = sorted(codes.parent.rglob("*"))
     refused = call(words)

@@ -73,10 +73,10 @@ def test_a_page_of_something_else_is_refused_in_words(tmp_path: Path) -> None:
     for call, words in (
         (
             lambda: ps.report(3),
-            "report takes a run folder, a model, a Representation or a file of codes, got int",
+            "model must be a model, a run folder or a function .* got an object of type int",
         ),
         (lambda: ps.report(rep), "requires the path of the page"),
-        (lambda: ps.report(model(), ROWS), "requires data and the path of the page"),
+        (lambda: ps.report(model()), "data must be given for the page of a model"),
         (lambda: ps.report(rep, ROWS, out=tmp_path / "x.html"), "all rows of codes are used"),
         (lambda: ps.report(rep, out=tmp_path / "x.html", step=3), "step requires a run folder"),
     ):

@@ -12,13 +12,13 @@ import typer
 from typer.core import TyperGroup
 
 from polariscope import __version__
-from polariscope.cli.command import add_command
+from polariscope.cli.command import Flag, add_command
 from polariscope.cli.interrupts import StoppedError
 from polariscope.core.errors import Argument, Call, InputError
+from polariscope.core.options import checked
 
 if TYPE_CHECKING:
     from polariscope.cli.flags import Flags, Group
-    from polariscope.cli.shared import ModelInput
     from polariscope.data.dataset import AbstractDataset
     from polariscope.models.protocol import AbstractModel
     from polariscope.runs.run import Run
@@ -238,6 +238,18 @@ Targets = Annotated[
     ),
 ]
 
+
+@checked
+@dataclasses.dataclass(frozen=True)
+class ModelInput:
+    """Data and outputs of a model of another library."""
+
+    data: Annotated[str, Flag("DATA", default="that of the run")] | None = None
+    """Data to encode, a file or the name of a dataset; required for a model that is not a run."""
+    outputs: Annotated[tuple[str, ...], Flag("NAMES", default="inferred")] = ()
+    """Meaning of each array that an encoder returns, separated by commas: z,mean,log_variance."""
+
+
 FOR_RUNS = {"n_samples": "is used whole", "part": "has no split", "step": "has no checkpoints"}
 """Options that do not apply to a file of codes, and the reason."""
 
@@ -299,10 +311,13 @@ def open_target(
 
 def _is_model(target: Path) -> bool:
     """Return True for the path of a model of another library; torch is not imported for runs and files of codes."""
-    from polariscope.data.codes import ENDINGS
     from polariscope.storage import is_run
 
-    if not target.exists() or target.suffix in ENDINGS or is_run(target):
+    if not target.exists() or is_run(target):
+        return False
+    from polariscope.data.codes import ENDINGS
+
+    if target.suffix in ENDINGS:
         return False
     from polariscope.models.open_model import is_openable
 

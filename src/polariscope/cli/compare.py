@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import ModelTarget, open_target, say_saved
+from polariscope.cli.app import ModelInput, ModelTarget, open_target, say_saved
 from polariscope.cli.command import Constant, Flag, FlagsOf, command, explicit_options
 from polariscope.cli.config import MemberOptions, settings_of
-from polariscope.cli.shared import ModelInput
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.files import check_target
 from polariscope.core.options import checked

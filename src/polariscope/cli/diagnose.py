@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import ModelTarget, Targets, open_target, say_saved, say_target, suggest_next
+from polariscope.cli.app import (
+    ModelInput,
+    ModelTarget,
+    Targets,
+    open_target,
+    say_saved,
+    say_target,
+    suggest_next,
+)
 from polariscope.cli.command import Flag, command, explicit_options
-from polariscope.cli.shared import ModelInput
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polariscope.cli.app import ModelTarget, Targets, open_target
+from polariscope.cli.app import ModelInput, ModelTarget, Targets, open_target
 from polariscope.cli.command import Flag, FlagsOf, command, explicit_options
-from polariscope.cli.shared import ModelInput
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import checked
 from polariscope.core.text import file_size

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polariscope.cli.app import ModelTarget, Targets, open_target, say_saved, say_target, suggest_next
+from polariscope.cli.app import (
+    ModelInput,
+    ModelTarget,
+    Targets,
+    open_target,
+    say_saved,
+    say_target,
+    suggest_next,
+)
 from polariscope.cli.command import Flag, command, explicit_options
 from polariscope.cli.config import MemberOptions, settings_of
-from polariscope.cli.shared import ModelInput
 from polariscope.core.errors import Argument, InputError, PolariscopeError
 from polariscope.core.options import checked
 from polariscope.core.tables import TextTable

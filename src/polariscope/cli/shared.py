@@ -39,17 +39,6 @@ class ModelParts:
 
 @checked
 @dataclasses.dataclass(frozen=True)
-class ModelInput:
-    """Data and outputs of a model of another library."""
-
-    data: Annotated[str, Flag("DATA", default="that of the run")] | None = None
-    """Data to encode, a file or the name of a dataset; required for a model that is not a run."""
-    outputs: Annotated[tuple[str, ...], Flag("NAMES", default="inferred")] = ()
-    """Meaning of each array that an encoder returns, separated by commas: z,mean,log_variance."""
-
-
-@checked
-@dataclasses.dataclass(frozen=True)
 class Compute:
     """Device and number of threads."""
 

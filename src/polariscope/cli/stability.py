@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from polariscope.cli.app import ModelTarget, Targets, open_target
+from polariscope.cli.app import ModelInput, ModelTarget, Targets, open_target
 from polariscope.cli.command import Flag, FlagsOf, command, explicit_options
-from polariscope.cli.shared import ModelInput
 from polariscope.core.options import checked
 from polariscope.core.tables import TextTable
 
@@ -53,17 +52,9 @@ def stability(
     from polariscope.runs.stability_of_runs import stability as match_latents
 
     opened = [open_target(target, explicit_options(context), foreign) or target for target in targets]
-    models = {
-        str(target): each.model if isinstance(each, ModelTarget) else each
-        for target, each in zip(targets, opened, strict=True)
-    }
+    models = [each.model if isinstance(each, ModelTarget) else each for each in opened]
     data = next((each.data for each in opened if isinstance(each, ModelTarget)), None)
-    result = match_latents(
-        [*models.values()] if data is None else models,
-        data,
-        relation=options.relation,
-        **observations.options(),
-    )
+    result = match_latents(models, data, relation=options.relation, **observations.options())
     print_stability(result, options.relation)
     if options.csv is not None:
         files.write_text(options.csv, result.to_csv())

@@ -82,8 +82,8 @@ def _arrays(path: Path, file: Any) -> dict[str, np.ndarray]:
             "contain one posterior mean and its variance, such as X_scVI_qzm and X_scVI_qzv",
             got=f"{reason} among {listed}",
             remedy=(
-                "store what get_latent_representation(return_dist=True) returns under these names, or pass "
-                "polariscope.diagnose the arrays"
+                "store the mean and the variance of the posterior under such names, or pass the arrays to "
+                "polariscope.diagnose"
             ),
         )
     mean, second, _, kind = pairs[0]

@@ -16,7 +16,6 @@ from polariscope.core.errors import Argument, InputError, unknown
 from polariscope.core.types import ArrayInput
 from polariscope.data.data_like import DataLike
 from polariscope.models.inference import batch_size, chunks, inference_mode
-from polariscope.models.open_model import is_whole, open_model, type_name
 from polariscope.models.protocol import AbstractModel, ModelLike
 
 Output = Literal["mean", "logits"]
@@ -32,6 +31,8 @@ def opened(model: ModelLike, data: DataLike) -> tuple[AbstractModel, DataLike]:
     """
     if isinstance(model, AbstractModel):
         return model, data  # converted when observations are chosen
+    from polariscope.models.open_model import is_whole, open_model, type_name
+
     if not is_whole(model):
         raise InputError(
             "model",
@@ -49,7 +50,11 @@ def whole_or_function(model: ModelLike) -> ModelLike:
 
     :param model: the object.
     """
-    if isinstance(model, AbstractModel) or not is_whole(model):
+    if isinstance(model, AbstractModel):
+        return model
+    from polariscope.models.open_model import is_whole, open_model
+
+    if not is_whole(model):
         return model
     whole = open_model(model)[0]
     return whole if whole.has_decoder else model
@@ -85,7 +90,9 @@ def decoder_function(
             raise InputError("model", "have a decoder, but this one has none")
         return (lambda z: model.decode(z).mean) if output == "mean" else (lambda z: _logits(model, z))
     if not callable(model):
-        raise InputError("model", "be a model or a function from latents to outputs", got=type_name(model))
+        raise InputError(
+            "model", "be a model or a function from latents to outputs", got=type(model).__name__
+        )
     if output != "mean":
         raise InputError(
             problem=(Argument("output", "logits"), " requires a model of this package"),
@@ -140,7 +147,7 @@ def check_codes(model: ModelLike, codes: ArrayInput) -> Float[np.ndarray, "sampl
     array = np.asarray(codes)
     if not np.issubdtype(array.dtype, np.floating):
         raise InputError("codes", "be floats", got=array.dtype, remedy="pass rep.mean")
-    n_latents = model.n_latents if isinstance(model, AbstractModel) else None
+    n_latents = model.n_latents if isinstance(model, AbstractModel) and model.is_sized else None
     if array.ndim != 2 or 0 in array.shape or (n_latents is not None and array.shape[1] != n_latents):
         raise InputError(
             "codes",

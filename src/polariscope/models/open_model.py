@@ -13,10 +13,9 @@ from torch import nn
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import user_path
-from polariscope.models.adapters import AbstractAdapter, in_order
-from polariscope.models.adapters.support.calls import type_name
-from polariscope.models.adapters.wrapped import WrappedModel
-from polariscope.models.inference import auxiliary_of, batch_size, inference_mode
+from polariscope.models.adapters import AbstractAdapter, Foreign, in_order
+from polariscope.models.adapters.wrapped import WrappedModel, type_name
+from polariscope.models.inference import auxiliary_of, batch_size, check_shape, inference_mode
 from polariscope.models.protocol import AbstractModel
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def is_whole(thing: object) -> bool:
 
 
 def open_model(
-    thing: object, data: DataLike | None = None, **options: Any
+    thing: object, data: DataLike | None = None, **options: object
 ) -> tuple[AbstractModel, AbstractDataset | None]:
     """Return an object of any library as a model, and the data in the units of the model.
 
@@ -96,6 +95,7 @@ def _try(model: WrappedModel, dataset: AbstractDataset) -> None:
     """Encode and decode a few observations, unless the model was used before."""
     if model.was_used or not len(dataset):
         return
+    check_shape(model, dataset)
     indices = np.arange(min(batch_size(dataset.n_features), len(dataset)))
     with inference_mode(model):
         x = model.place(torch.from_numpy(np.ascontiguousarray(dataset.values(indices))))
@@ -159,8 +159,8 @@ def _not_a_model(thing: object, path: Path | None) -> InputError:
 
 
 def wrap(
-    encoder: Any,
-    decoder: Any = None,
+    encoder: Foreign,
+    decoder: Foreign = None,
     *,
     likelihood: str | None = None,
     variance: float | None = None,
@@ -207,6 +207,6 @@ def wrap(
         "name": name,
     }
     explicit = {name: value for name, value in options.items() if value is not None}
-    if decoder is None and is_whole(encoder):
+    if decoder is None and (isinstance(encoder, str | Path) or is_whole(encoder)):
         return open_model(encoder, **explicit)[0]
     return WrappedModel(encoder, decoder, **explicit)

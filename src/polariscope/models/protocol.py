@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from polariscope.analysis.convergence import TrainingState
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution
 from polariscope.models.posteriors import AbstractPosteriorDistribution
 from polariscope.models.priors import AbstractPriorModule
@@ -30,6 +31,8 @@ class AbstractModel(nn.Module, abc.ABC):
     """Folder of the run it belongs to, in which results are cached."""
     step: int | None = None
     """Number of training steps, if known."""
+    training_state: TrainingState | None = None
+    """State of the training, if it is known without a run."""
     units: tuple[Mapping[str, object], ...] = ()
     """Records of the variants that rescaled its training data; later data are rescaled with them, too."""
     n_auxiliary: int = 0
@@ -55,6 +58,11 @@ class AbstractModel(nn.Module, abc.ABC):
     @abc.abstractmethod
     def n_latents(self) -> int:
         """Number of latent variables."""
+
+    @property
+    def is_sized(self) -> bool:
+        """True if the number of latents is known; False for a model of another library before it was used."""
+        return True
 
     @property
     def has_conditional_prior(self) -> bool:

@@ -16,7 +16,6 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import user_path
 from polariscope.core.text import percent, readable
 from polariscope.data.data_like import DataLike
-from polariscope.models.open_model import is_openable, open_model
 from polariscope.models.protocol import AbstractModel
 from polariscope.pages import sections
 from polariscope.pages.calls import commands, repeat_call
@@ -28,7 +27,7 @@ from polariscope.pages.sections.training import History
 from polariscope.pages.settings_groups import settings_groups
 from polariscope.runs.run import Run
 from polariscope.runs.run_like import RunLike
-from polariscope.storage import report_file
+from polariscope.storage import is_run, report_file
 from polariscope.storage.outputs import check_output
 
 TEMPLATE = "report.html.j2"
@@ -175,9 +174,8 @@ def report(
     if out is not None:
         out = user_path(out, "out")
         check_output(out, "out", [run] if isinstance(run, str | Path) else [])
-    if isinstance(run, str | Path) and is_openable(run):
-        run = user_path(run)
-        record, path = _of_model(run, data, out, step, options)
+    if isinstance(run, str | Path) and _is_model(user_path(run)):
+        record, path = _of_model(user_path(run), data, out, step, options)
         return report_page(record).write(path)
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
         step = step or run.step
@@ -215,10 +213,22 @@ def _of_something_else(
     return record_of_codes(subject, "codes", **options), out
 
 
+def _is_model(path: Path) -> bool:
+    """Return True for the path of a model of another library; adapters are not imported for runs and codes."""
+    if not path.exists() or is_run(path):
+        return False
+    from polariscope.data.codes import ENDINGS
+    from polariscope.models.open_model import is_openable
+
+    return path.suffix not in ENDINGS and is_openable(path)
+
+
 def _of_model(
     subject: Any, data: Any, out: Path | None, step: int | None, options: dict[str, Any]
 ) -> tuple[ReportRecord, Path]:
     """Return the record of a model of any library, and the path of the page: its name in the working folder."""
+    from polariscope.models.open_model import open_model
+
     _refuse_run_options(step, options)
     model, dataset = open_model(subject, data)
     if dataset is None:

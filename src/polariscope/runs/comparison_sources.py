@@ -59,7 +59,7 @@ def find_sources(models: RunsLike, checkpoints: CheckpointsLike, step: int | Non
     return _with_unique_labels(sources)
 
 
-def open_foreign(models: Any, data: DataLike | None) -> tuple[Any, DataLike | None]:
+def open_foreign(models: RunsLike, data: DataLike | None) -> tuple[RunsLike, DataLike | None]:
     """Replace objects of other libraries by models, and return the data in the units of these models.
 
     :param models: one or several models, runs or arrays, as in :func:`polariscope.compare`.

@@ -72,4 +72,5 @@ def encode(
     representation = represent(model, dataset, indices, seed)
     effect = decoder_effect(model, dataset, indices, seed)
     fit = likelihood_fit(model, dataset, indices, seed, "given", natural_likelihood(dataset))
-    return dataclasses.replace(representation, **effect.as_fields(), fit=fit)
+    training = model.training_state or representation.training
+    return dataclasses.replace(representation, **effect.as_fields(), training=training, fit=fit)

@@ -137,7 +137,8 @@ def _named(models: Any) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for number, model in enumerate(models):
         item = _opened(model)
-        name = item.name if isinstance(item, Run) else str(number)
+        label = getattr(item, "name", None) if isinstance(item, Run | AbstractModel) else None
+        name = str(number) if label in (None, "wrapped") else str(label)
         if isinstance(model, (str, Path)) and not isinstance(item, Run):
             name = Path(model).name
         named[name if name not in named else f"{name} ({number + 1})"] = item
@@ -149,7 +150,7 @@ def _is_collection(models: object) -> bool:
 
 
 def _is_model(item: object) -> bool:
-    """Return True for a model of any library; codes and runs are none."""
+    """Return True for a model of any library, and False for codes and runs."""
     if isinstance(item, Run | Representation | np.ndarray | list | tuple) or hasattr(item, "__array__"):
         return False
     return is_openable(item)

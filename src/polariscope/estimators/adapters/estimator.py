@@ -13,7 +13,7 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.data.chain import in_units
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_from
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, is_from
 from polariscope.models.protocol import AbstractModel
 from polariscope.storage import ESTIMATOR
 
@@ -30,7 +30,7 @@ class EstimatorAdapter(AbstractAdapter):
             return (thing / ESTIMATOR).is_file()
         return _is_estimator(thing) or _is_estimator(_last_step(thing))
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         if options:
             raise InputError(
                 problem=(Argument(next(iter(options))), " is for functions and modules of other libraries"),
@@ -44,7 +44,7 @@ class EstimatorAdapter(AbstractAdapter):
         if not hasattr(vae, "model_"):
             raise InputError("model", "be fitted", got="a VAE that is not", remedy="call its fit(X) first")
         model = copy.copy(vae.model_)
-        model.units = _units(vae)
+        model.units, model.training_state = _units(vae), vae.regime_.training
         if data is None or vae is thing:
             return Opened(model)
         return Opened(model, in_units(_transformed(thing, data), model.units))

@@ -10,13 +10,16 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from polariscope.core.registry import open_family
 
 if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
     from polariscope.models.protocol import AbstractModel
+
+Foreign: TypeAlias = Any
+"""An object of another library; its attributes are used without its types."""
 
 adapter = family = open_family(
     __name__,
@@ -49,7 +52,7 @@ class AbstractAdapter(abc.ABC):
         """
 
     @abc.abstractmethod
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         """Return the model.
 
         :param thing: an object that the adapter recognises.

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from polariscope.core.errors import InputError, not_installed
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_from
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, is_from
 from polariscope.models.adapters.support.calls import type_name
 from polariscope.models.adapters.wrapped import Method, adapted
 
@@ -33,7 +33,7 @@ class DiffusersAdapter(AbstractAdapter):
             return _class_name(thing) is not None
         return is_from(thing, "diffusers") and isinstance(thing, nn.Module) and hasattr(thing, "decode")
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         if isinstance(thing, Path):
             thing = _load(thing)
         encoder = Method(thing, lambda x: thing.encode(2 * x - 1))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_from
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, is_from
 from polariscope.models.adapters.parts import parts_of
 from polariscope.models.adapters.support.calls import type_name
 from polariscope.models.adapters.wrapped import adapted
@@ -17,20 +17,22 @@ from polariscope.models.adapters.wrapped import adapted
 
 @adapter("keras", order=30)
 class KerasAdapter(AbstractAdapter):
-    """Models of Keras with an encoder and a decoder, or encoders. Images are passed with the channels last."""
+    """Models of Keras with an encoder and a decoder, or encoders. Images are passed with the channels last.
+
+    Keras does not call hooks of PyTorch, so ``compare`` sees the input and the codes, but not the layers. For the same
+    reason it is not known whether all weights are used, so a deterministic encoder must be declared.
+    """
 
     def recognises(self, thing: object) -> bool:
         return is_from(thing, "keras") and callable(thing)
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         encoder, decoder = parts_of(thing)
-        whole = encoder is None or decoder is None
         return Opened(
             adapted(
                 _function(thing if encoder is None else encoder),
                 None if decoder is None else _function(decoder),
                 options,
-                is_point=not whole,
                 is_channels_last=_is_channels_last(thing if encoder is None else encoder),
                 name=f"{type_name(thing)} (Keras)",
             )

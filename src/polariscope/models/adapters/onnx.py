@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from polariscope.analysis.code_names import MEANS, SECONDS
 from polariscope.core.errors import InputError, not_installed
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_from
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, is_from
 from polariscope.models.adapters.support.outputs import RECONSTRUCTIONS
 from polariscope.models.adapters.wrapped import adapted
 
@@ -31,7 +30,7 @@ class OnnxFunction:
     :param path: (default None) file of the session.
     """
 
-    def __init__(self, session: Any, path: Path | None = None) -> None:
+    def __init__(self, session: Foreign, path: Path | None = None) -> None:
         self.session = session
         self.__name__ = path.name if path is not None else "InferenceSession"
         inputs = session.get_inputs()
@@ -77,14 +76,14 @@ class OnnxAdapter(AbstractAdapter):
             return thing.suffix == ".onnx" and thing.is_file()
         return is_from(thing, "onnxruntime") and hasattr(thing, "get_inputs")
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         function = onnx_function(thing)
         model = adapted(function, None, options, name=function.__name__)
         model.expects(function.shape)
         return Opened(model)
 
 
-def onnx_function(thing: Any) -> OnnxFunction:
+def onnx_function(thing: Foreign) -> OnnxFunction:
     """Return the function of a file or session.
 
     :param thing: path of an ``.onnx`` file, or a session.

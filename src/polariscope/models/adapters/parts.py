@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from torch import nn
 
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter
 from polariscope.models.adapters.support.calls import type_name
 from polariscope.models.adapters.wrapped import adapted
 
@@ -26,11 +25,12 @@ class PartsAdapter(AbstractAdapter):
         # A text has a method encode, too.
         return not isinstance(thing, str | bytes) and all(part is not None for part in parts_of(thing))
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         encoder, decoder = parts_of(thing)
         assert encoder is not None
         model = adapted(encoder, decoder, options, is_point=True, name=type_name(thing))
-        model.whole = thing if isinstance(thing, nn.Module) else None
+        if isinstance(thing, nn.Module) and "outputs" not in options:
+            model.must_use(thing)
         return Opened(model)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from polariscope.core.errors import InputError
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter
 
 ENDINGS = {
     ".ckpt": "load_from_checkpoint of its LightningModule",
@@ -33,7 +32,7 @@ class PickledAdapter(AbstractAdapter):
         is_folder = thing.is_dir() and (thing / SCVI).is_file()
         return is_folder or (thing.suffix in ENDINGS and thing.is_file())
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         if thing.is_dir():
             is_pythae = all((thing / name).is_file() for name in PYTHAE)
             library = "pythae" if is_pythae else "another library"

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from polariscope.core.errors import InputError
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_from
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, is_from
 from polariscope.models.adapters.support.calls import type_name
 from polariscope.models.adapters.wrapped import Method, adapted
 
@@ -27,7 +27,7 @@ class PythaeAdapter(AbstractAdapter):
     def recognises(self, thing: object) -> bool:
         return is_from(thing, "pythae") and isinstance(thing, nn.Module) and hasattr(thing, "model_config")
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         kind = type_name(thing)
         if kind in NOT_NORMAL:
             raise InputError(

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from polariscope.core.errors import InputError
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter, is_from
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, is_from
 from polariscope.models.adapters.support.calls import call_foreign, type_name
 from polariscope.models.adapters.wrapped import Method, WrappedModel
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution
@@ -67,7 +67,7 @@ class ScviModel(WrappedModel):
     :param name: name of the model.
     """
 
-    def __init__(self, module: Any, tensors: Mapping[str, Tensor], cell: Tensor, name: str) -> None:
+    def __init__(self, module: Foreign, tensors: Mapping[str, Tensor], cell: Tensor, name: str) -> None:
         super().__init__(Method(module, self._infer), Method(module, self._refuse), name=name)
         self.module = module
         # A covariate with a single value is not passed on: the model then does not depend on it.
@@ -159,7 +159,7 @@ class ScviAdapter(AbstractAdapter):
     def recognises(self, thing: object) -> bool:
         return is_from(thing, "scvi", "drvi") and hasattr(thing, "module") and hasattr(thing, "adata_manager")
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         if options:
             raise InputError(
                 problem=f"the option {next(iter(options))} is for functions and modules",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from polariscope.core.errors import InputError
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter, in_order, is_from
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, in_order, is_from
 from polariscope.models.adapters.support.calls import type_name
 
 
@@ -17,7 +16,7 @@ class SkorchAdapter(AbstractAdapter):
     def recognises(self, thing: object) -> bool:
         return is_from(thing, "skorch") and hasattr(thing, "get_params")
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         module = getattr(thing, "module_", None)
         if module is None:
             raise InputError(

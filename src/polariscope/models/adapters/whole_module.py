@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from torch import nn
 
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter
 from polariscope.models.adapters.parts import parts_of
 from polariscope.models.adapters.support.calls import type_name
 from polariscope.models.adapters.wrapped import adapted
@@ -24,5 +23,5 @@ class WholeModuleAdapter(AbstractAdapter):
         encoder, decoder = parts_of(thing)
         return isinstance(thing, nn.Module) and encoder is None and decoder is not None
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         return Opened(adapted(thing, parts_of(thing)[1], options, name=type_name(thing)))

@@ -19,7 +19,7 @@ from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
 from polariscope.core.option_values import check_value
 from polariscope.core.options import build
-from polariscope.models.adapters import AbstractAdapter, Opened, adapter
+from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter
 from polariscope.models.adapters.support.calls import call_foreign, type_name
 from polariscope.models.adapters.support.outputs import (
     Encoded,
@@ -52,11 +52,7 @@ N_REPEATED = 16
 class WrappedModel(AbstractModel):
     """Create a model from an encoder and a decoder of any library; all analyses accept it.
 
-    :param encoder: a module or function from a batch of observations to a posterior, in any of the common forms:
-        ``(mean, log_variance)``; a mapping or object that names its parts (mean, mu, embedding, z_mean; log_variance,
-        logvar, log_covariance, variance, std, log_std; latent_dist); a normal distribution of PyTorch. The order of
-        three arrays, such as ``(z, mean, log_variance)``, is inferred from their values on the first batch. Codes with
-        several axes are flattened.
+    :param encoder: a module or function from a batch of observations to a posterior, as in :func:`polariscope.wrap`.
     :param decoder: (default None) a module or function from a batch of latents to observations.
     :param likelihood: (default "auto") meaning of the decoder's outputs: "bernoulli" for probabilities,
         "bernoulli-logits", "gaussian" for means; "auto" for probabilities if all are in [0, 1], otherwise means.
@@ -137,6 +133,10 @@ class WrappedModel(AbstractModel):
     # Properties
 
     @property
+    def is_sized(self) -> bool:
+        return self._prior is not None
+
+    @property
     def was_used(self) -> bool:
         """True if observations were encoded, so the meaning of outputs is known."""
         return self._is_repeatable
@@ -146,10 +146,13 @@ class WrappedModel(AbstractModel):
         """The module that encoder and decoder belong to, if they must use all its weights; otherwise None."""
         return self._whole[0] if self._whole else None
 
-    @whole.setter
-    def whole(self, module: nn.Module | None) -> None:
+    def must_use(self, module: nn.Module) -> None:
+        """Declare that a deterministic autoencoder uses all weights of a module; otherwise it is refused.
+
+        :param module: the module that encoder and decoder belong to.
+        """
         # In a list, because a module would be registered a second time.
-        self._whole = [] if module is None else [module]
+        self._whole = [module]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -444,12 +447,12 @@ class Method:
 def adapted(
     encoder: Callable[..., object],
     decoder: Callable[..., object] | None,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     *,
     is_point: bool = False,
     is_channels_last: bool = False,
     notes: Mapping[str, str] | None = None,
-    **suggested: Any,
+    **suggested: object,
 ) -> WrappedModel:
     """Return the model of an adapter.
 
@@ -461,8 +464,9 @@ def adapted(
     :param notes: (default none) notes of the adapter, by the subject.
     :param suggested: options that the adapter suggests; those of the caller take precedence.
     """
-    shape = {**suggested, **options}.get("shape")
-    model = WrappedModel(encoder, decoder, **{**suggested, **options, "shape": None})
+    values: dict[str, Any] = {**suggested, **options, "shape": None}
+    shape = options.get("shape", suggested.get("shape"))
+    model = WrappedModel(encoder, decoder, **values)
     model._is_point, model._is_channels_last = is_point, is_channels_last
     model._notes.update(notes or {})
     model._shape = _sizes(shape)
@@ -478,7 +482,7 @@ class FunctionAdapter(AbstractAdapter):
     def recognises(self, thing: object) -> bool:
         return callable(thing)
 
-    def open(self, thing: Any, data: object, options: Mapping[str, Any]) -> Opened:
+    def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         return Opened(adapted(thing, None, options, name=type_name(thing)))
 
 

@@ -32,7 +32,7 @@ def type_name(thing: object) -> str:
     return str(name) if name else type(thing).__name__
 
 
-def call_foreign(part: str, function: Callable[..., Any], values: Tensor, noun: str) -> Any:
+def call_foreign(part: str, function: Callable[..., object], values: Tensor, noun: str) -> Any:
     """Call the encoder or decoder of another library; errors name its class, the shape it was given and a remedy.
 
     :param part: "encoder" or "decoder".

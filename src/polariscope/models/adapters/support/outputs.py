@@ -288,18 +288,18 @@ def _by_position(
     return mean, None, second
 
 
-def flat_parts(output: Sequence[Any]) -> list[Any]:
+def flat_parts(output: Sequence[object]) -> list[Any]:
     """Return the parts of an output, with those of inner tuples: (reconstruction, (mean, log_variance)).
 
     :param output: a tuple or list.
     """
     parts: list[Any] = []
     for part in output:
-        parts += part if is_unnamed(part) else [part]
+        parts += part if isinstance(part, tuple | list) and is_unnamed(part) else [part]
     return parts
 
 
-def name_parts(parts: Sequence[Any], n_rows: int, second: Second, x: Tensor | None) -> Reading:
+def name_parts(parts: Sequence[object], n_rows: int, second: Second, x: Tensor | None) -> Reading:
     """Determine the meaning of unnamed arrays from their shapes and values.
 
     A pair is ``(mean, log_variance)``. A copy of the observations, and an array of their shape if the others have
