@@ -407,12 +407,9 @@ class RunFolder:
         model: Trained,
         state: Mapping[str, Tensor],
         metadata: Mapping[str, object],
-        keep_all: bool,
     ) -> None:
         """Write a checkpoint after flushing the log, whose length the checkpoint stores."""
         self.checkpoints.write(step, model, state, metadata, self.log.flush(), self.log.start.chain)
-        # Two are kept, so training can resume from the other if one is damaged.
-        self.checkpoints.prune(keep=None if keep_all else 2)
 
     def save_model(
         self, model: Trained, step: int, n_steps: int | None = None, stopped_at: int | None = None
