@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import shutil
 import signal
 import threading
@@ -315,6 +316,26 @@ def test_an_extension_that_fails_before_its_first_checkpoint_leaves_a_finished_r
 
     with pytest.raises(type(error), match=str(error)):
         train(data, steps=30, out=finished, progress=fail, **QUICK)
+    assert contents(finished) == before
+    train(data, steps=15, out=finished, **QUICK)
+    assert [line["step"] for line in read_log(finished)] == [5, 10, 15]
+
+
+@pytest.mark.parametrize("room", [0, 100, 1500])
+def test_an_extension_on_a_full_disk_leaves_a_finished_run(finished: Path, room: int) -> None:
+    """The disk is full from the first step on, so nothing that restores the run can be written."""
+    data = ps.load_dataset("gaussian", n_samples=300)
+    before, limits = contents(finished), resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(step: int, line: object) -> None:
+        if step == 11:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            train(data, steps=30, out=finished, progress=fill, **QUICK)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert contents(finished) == before
     train(data, steps=15, out=finished, **QUICK)
     assert [line["step"] for line in read_log(finished)] == [5, 10, 15]

@@ -73,8 +73,9 @@ class RunFolder:
         self._made = False
         self._reported = False
         """If True, a damaged model was reported."""
-        self._before: dict[str, Any] | None = None
-        """Settings before :meth:`begin` changed those of a run that has checkpoints."""
+        self._before: tuple[dict[str, Any], Path] | None = None
+        """Settings of a run before :meth:`begin` extended it, and a copy of their file."""
+        self._copies = contextlib.ExitStack()
 
     def __enter__(self) -> RunFolder:
         files.check_target(self.path, "out", folder=True)
@@ -103,6 +104,7 @@ class RunFolder:
             files.remove_leftovers(folder)
 
     def __exit__(self, *_: object) -> None:
+        self._copies.close()
         self._lock.release()
         # A run that wrote nothing leaves no folder behind.
         if self.guard is None and self._made and [entry.name for entry in self.path.iterdir()] == [LOCK]:
@@ -269,8 +271,11 @@ class RunFolder:
         if earlier is not None and self.checkpoints.steps:
             record = _as_recorded(earlier, record)
             record["hash"] = settings_hash(record)
-            # Kept for revert(), if the extension fails before its first checkpoint.
-            self._before = earlier
+            if earlier["training"]["steps"] != record["training"]["steps"]:
+                # For revert(), if the extension fails before its first checkpoint. The copy is written now, because
+                # a full disk is a likely reason for the failure.
+                copy = self._copies.enter_context(files.spare_copy(self.path / SETTINGS))
+                self._before = earlier, copy
         if earlier != record:
             write_settings(self.path, record, self.guard)
         self._drop_cached()
@@ -291,17 +296,22 @@ class RunFolder:
         self._drop_cached()
 
     def revert(self) -> bool:
-        """Restore settings and log of a run if its extension failed before a checkpoint; return True if it did."""
-        settings = self._before
-        if settings is None or self.settings["training"]["steps"] == settings["training"]["steps"]:
+        """Restore settings and log of a run if its extension failed before a checkpoint; return True if it did.
+
+        This requires no free space on the disk.
+        """
+        if self._before is None:
             return False
+        settings, copy = self._before
         if max(self.checkpoints.steps, default=0) > settings["training"]["steps"]:
             return False
-        self._check()
         # An error about the log must not hide the one that ended the extension.
         with contextlib.suppress(DamagedError):
-            self.log.cut(self.mark())
-        write_settings(self.path, settings, self.guard)
+            self.log.cut(self.mark(), in_place=True)
+        self._check()
+        copy.replace(self.path / SETTINGS)
+        files.fsync_folder(self.path)
+        self._before = None
         self._drop_cached()
         return True
 
