@@ -252,7 +252,7 @@ class RunFolder:
         self._check()
         self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
-    def begin(self, record: dict[str, object]) -> None:
+    def begin(self, record: dict[str, Any]) -> None:
         """Write the settings of a run; a run with other settings, or with more steps already, raises an error.
 
         If the run has checkpoints, one of them must be usable: otherwise an error is raised and nothing is changed.
