@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import polariscope as ps
+from polariscope.cli import main
 from polariscope.core.errors import InputError
+from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.inspection import inspect_folder
 
@@ -149,3 +151,68 @@ def test_an_incomplete_last_line_of_the_log_is_mentioned(run: Path) -> None:
         finding.path.name: finding.state for finding in inspect_folder(run) if finding.state != "whole"
     }
     assert findings == {"log.jsonl": "leftover"}
+
+
+def test_errors_about_damaged_models_contain_a_remedy(run: Path) -> None:
+    for file in (run / "model.safetensors", run / "checkpoints" / "step-10" / "model.safetensors"):
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+    for read in (lambda: ps.load_model(run), lambda: ps.open_run(run, data=ROWS).scores("mi")):
+        with pytest.raises(
+            DamagedError, match=r"its hash .* Run the same train command again: the model is rest"
+        ):
+            read()
+    with pytest.raises(
+        DamagedError, match=r"its hash .* Use the model of another step \(kept steps: 20\), or"
+    ):
+        ps.load_model(run, step=10)
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(
+        DamagedError, match=r"no checkpoint from which it can be restored; repeat it in another"
+    ):
+        ps.load_model(run)
+
+
+def test_a_damaged_log_is_refused_before_a_diagnosis_is_computed_or_printed(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(run.parent / "rows.npy", ROWS)
+    path = run.parent / "again"
+    ps.train(ps.load_dataset(str(run.parent / "rows.npy")), out=path, **SMALL)
+    change_a_digit(path / "log.jsonl")
+    before = sorted(file.name for file in path.iterdir())
+    assert main(["diagnose", str(path), "--samples", "50", "--bootstrap", "5"]) == 1
+    printed = capsys.readouterr()
+    assert "log.jsonl is damaged" in printed.err
+    assert "repeat the run in another folder" in " ".join(printed.err.split())
+    assert "latent" not in printed.out
+    assert sorted(file.name for file in path.iterdir()) == before
+
+
+def test_a_run_without_checkpoints_and_model_is_repeated_with_a_warning(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    digest = ps.load_model(run).digest
+    shutil.rmtree(run / "checkpoints")
+    (run / "model.safetensors").unlink()
+    ps.train(ROWS, out=run, **SMALL)
+    assert (
+        "has a log, but neither checkpoints nor a model; training restarts from the first step" in caplog.text
+    )
+    assert ps.load_model(run).digest == digest
+
+
+def test_a_model_that_is_set_aside_is_described_as_what_it_is(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ps.train(ROWS, seed=1, out=run.parent / "other", **SMALL)
+    shutil.copy(run.parent / "other" / "model.safetensors", run)
+    shutil.rmtree(run / "checkpoints")
+    ps.train(ROWS, out=run, **SMALL)
+    assert (
+        "another run saved it. It is trained again from step 0; the old file is kept as model.safetensors.damaged"
+        in caplog.text
+    )
+    (aside,) = [finding for finding in inspect_folder(run) if finding.state == "set aside"]
+    assert aside.what == "it was damaged or belongs to another run, and the model was made again"

@@ -247,10 +247,10 @@ class RunFolder:
         if is_foreign:
             raise ForeignError(f"{file} is not a model of the run in {self.path}: another run saved it.")
 
-    def set_model_aside(self) -> None:
-        """Rename a damaged model, so a new one can be written."""
+    def set_model_aside(self) -> Path:
+        """Rename a model that is damaged or of another run, so a new one can be written; return its new path."""
         self._check()
-        self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
+        return self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
     def begin(self, record: dict[str, Any]) -> None:
         """Write the settings of a run; a run with other settings, or with more steps already, raises an error.
@@ -262,10 +262,14 @@ class RunFolder:
         # Called for its error, before anything is written: it raises if no checkpoint is usable.
         if self.checkpoints.steps:
             self._newest_checkpoint()
-        if not self.checkpoints.steps and not self.model_file.exists():
-            (self.path / LOG).unlink(
-                missing_ok=True
-            )  # its steps are not in a checkpoint and will be repeated
+        log = self.path / LOG
+        if log.exists() and not self.checkpoints.steps and not self.model_file.exists():
+            if log.stat().st_size:
+                logger.warning(
+                    "%s has a log, but neither checkpoints nor a model; training restarts from the first step.",
+                    self.path,
+                )
+            log.unlink()
         self.forget_failure()
         earlier = read_settings(self.path) if self.is_begun else None
         if earlier is not None and self.checkpoints.steps:
