@@ -12,8 +12,9 @@ import pytest
 
 import polariscope as ps
 from polariscope.cli import main
+from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.storage.documents import DamagedError
+from polariscope.storage.documents import HASH, DamagedError, read_settings, settings_hash
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.inspection import inspect_folder
 
@@ -100,17 +101,54 @@ def test_an_array_with_a_header_that_does_not_end_is_refused(tmp_path: Path) -> 
         ps.load_dataset(str(tmp_path / "x.npy"))
 
 
-@pytest.mark.parametrize("name", ["data", "model", "training", "training_identity"])
-def test_settings_without_an_entry_are_damaged_even_with_a_new_hash(run: Path, name: str) -> None:
-    from polariscope.core import files
-    from polariscope.storage.documents import HASH, DamagedError, read_settings, settings_hash
-
+def sign_settings(run: Path, path: str, value: object) -> None:
+    """Replace or delete (``...``) an entry of the settings, and write the hashes that belong to it."""
     record = json.loads((run / "settings.json").read_text())
-    del record[HASH], record[name]
+    del record[HASH]
+    *parts, name = path.split(".")
+    entry = record
+    for part in parts:
+        entry = entry[part]
+    if value is ...:
+        del entry[name]
+    else:
+        entry[name] = value
     record["hash"] = settings_hash(record)
     (run / "settings.json").write_text(json.dumps({**record, HASH: files.digest(record)}))
-    with pytest.raises(DamagedError, match=f"it has no {name}"):
+
+
+@pytest.mark.parametrize(
+    "name", ["data", "objective", "model", "training", "training_identity", "environment"]
+)
+def test_settings_without_an_entry_are_damaged_even_with_a_new_hash(run: Path, name: str) -> None:
+    sign_settings(run, name, ...)
+    with pytest.raises(DamagedError, match=f"must have the field {name}; repeat the run"):
         read_settings(run)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("training.steps", "x", "training: .*steps must be an integer, got 'x'"),
+        ("training.batch_size", True, "training: .*batch_size must be an integer, got True"),
+        ("objective.name", 3, "objective: .*name must be text, got 3"),
+        ("model.net.name", ..., "model.net: .*must have the field name"),
+        ("model.decodes", 1, "model: .*decodes must be true or false, got 1"),
+        ("environment.threads", "two", "environment: .*threads must be an integer"),
+        ("split.train", None, "split: .*train must be an integer, got None"),
+        ("n_observations", 1.5, "n_observations must be an integer, got 1.5"),
+        ("caution", [], "caution must be text, got a list"),
+        ("chosen", [1], r"chosen\[0\] must be text, got 1"),
+        ("training.learning_rate", "fast", "training: learning_rate must be a number"),
+        ("training.keep_checkpoints", "some", "training: keep_checkpoints must be 'last' or 'all'"),
+    ],
+)
+def test_an_entry_of_another_type_is_damage_even_with_a_new_hash(
+    run: Path, path: str, value: object, message: str
+) -> None:
+    sign_settings(run, path, value)
+    with pytest.raises(DamagedError, match=f"settings.json is damaged: .*{message}"):
+        ps.open_run(run)
 
 
 def test_a_table_names_a_damaged_model(run: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ from polariscope.data.missing import Missing
 from polariscope.data.observations import Part, Subset
 from polariscope.data.sources import load_recorded
 from polariscope.data.splits import Split
-from polariscope.storage import MANIPULATION, readable_name
+from polariscope.storage import MANIPULATION, SETTINGS, readable_name
 from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.training.settings import TrainSettings
@@ -53,6 +53,8 @@ class TrainedRun:
                 problem=f"{path} contains a manipulation of data, not a model",
                 remedy=f"train a model on the variant manipulated:{path}",
             )
+        self.training_settings = self._checked_training()
+        """Settings of the training as a record."""
         self.other_data: AbstractDataset | None = None
         """Data that the caller passed instead of the recorded data, or None."""
         if data is not None:
@@ -65,6 +67,15 @@ class TrainedRun:
         self._data = self.other_data
         self._models: dict[int | None, Model] = {}  # never returned to callers, who could change them
         self._digests: dict[int | None, tuple[str, int]] = {}
+
+    def _checked_training(self) -> TrainSettings:
+        """Return the settings of the training; options that cannot be in them mean that their file is damaged."""
+        try:
+            return from_record(TrainSettings, self.settings["training"])
+        except (InputError, TypeError) as error:
+            raise DamagedError(
+                f"{self.path / SETTINGS} is damaged: training: {error} Repeat the run in another folder."
+            ) from None
 
     @property
     def path(self) -> Path:
@@ -127,7 +138,7 @@ class TrainedRun:
 
     def split(self) -> Split:
         """Return the indices of the training, validation and test splits of :meth:`data`."""
-        training = from_record(TrainSettings, self.settings["training"])
+        training = self.training_settings
         if self.settings.get("split", {}).get("by", "random") == "random":
             return training.random_split(self.n_observations)  # does not require the data
         return training.split_of(self.data())
