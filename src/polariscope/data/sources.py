@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from polariscope.data.dataset import AbstractDataset, family
 
 if TYPE_CHECKING:
     from polariscope.data.chain import VariantsLike
+
+logger = logging.getLogger("polariscope")
 
 
 def load_dataset(name: object, *, variants: VariantsLike = (), **options: OptionValue) -> AbstractDataset:
@@ -126,6 +129,14 @@ def original_of(name: str) -> str:
     return family.traits(name).get("original", name)
 
 
+def _with_variants(data: AbstractDataset, variants: Sequence[Any]) -> AbstractDataset:
+    if not variants:
+        return data
+    from polariscope.data.chain import apply_variants
+
+    return apply_variants(data, variants)
+
+
 def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
     """Recreate the dataset that ``describe()`` recorded; raise an error if the data have changed since.
 
@@ -156,12 +167,18 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
         if key not in ("name", "shape", "fingerprint", "root_fingerprint")
     }
     variants = options.pop("variants", ())
-    data = family[record["name"]].from_record(record["name"], options)
-    if variants:
-        from polariscope.data.chain import apply_variants
-
-        data = apply_variants(data, variants)
+    root = family[record["name"]].from_record(record["name"], options)
+    data = _with_variants(root, variants)
     if record.get("fingerprint", data.fingerprint) != data.fingerprint:
+        before = root.as_recorded_before()
+        earlier = None if before is None else _with_variants(before, variants)
+        if earlier is not None and earlier.fingerprint == record["fingerprint"]:
+            logger.warning(
+                "%s was recorded by version 0.2.0 with names and sizes of its files only, so a changed picture of the "
+                "same size is not detected.",
+                record.get("path") or record["name"],
+            )
+            return earlier
         raise PolariscopeError(
             f"{record.get('path', record['name'])} has changed since it was recorded; "
             "restore the old data, or start again with the new."
