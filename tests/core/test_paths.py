@@ -52,3 +52,9 @@ def test_pipes_are_refused_at_once(tmp_path: Path, ending: str) -> None:
         ps.load_dataset(str(pipe))
     with pytest.raises(InputError, match="pipe"):
         check_regular(pipe)
+
+
+@pytest.mark.parametrize("source", ["~no-such-user/x.csv", "mnist:~no-such-user/x", "~no-such-user"])
+def test_an_unknown_user_in_the_path_of_data_is_refused(source: str) -> None:
+    with pytest.raises(InputError, match="must have the name of a user after ~"):
+        ps.load_dataset(source)

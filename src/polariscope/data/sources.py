@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import Argument, Either, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
+from polariscope.core.paths import user_path
 from polariscope.core.types import OptionValue
 from polariscope.data.dataset import AbstractDataset, family
 
@@ -79,7 +79,7 @@ def name_and_path(source: str) -> tuple[str, str | None]:
     readers = {
         ending: member for member in family.working() for ending in family.traits(member).get("endings", ())
     }
-    file = Path(source).expanduser()
+    file = user_path(source, "data")
     # The longest ending wins, because one ending can be the end of another.
     ending = max((end for end in readers if source.lower().endswith(end)), key=len, default=None)
     if file.is_dir() and "/" in readers:
