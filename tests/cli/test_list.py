@@ -78,7 +78,7 @@ def test_a_member_is_explained_with_every_option(call):
         if (cells := re.split(r" {2,}", line.strip()))
     }
     assert rows["n_bins"] == [
-        "an integer, at least 2 and at most 1000",
+        "an integer, at least 2 and at most 1,000",
         "20",
         "Number of equal-width bins of each code.",
     ]

@@ -191,7 +191,7 @@ def test_factors_that_are_not_finite_are_the_datas_fault(call, codes):
         ("score codes.npz --set migg.n_bins=3", "no metric named 'migg'.*Did you mean 'mig'"),
         (
             "score codes.npz --set mig.n_bins=1",
-            "n_bins must lie between 2 and 1000, got 1",
+            "n_bins must lie between 2 and 1,000, got 1",
         ),
         ("score codes.npz --set n_bins=3", "--set must be NAME.OPTION=VALUE, got 'n_bins=3'"),
         (
@@ -286,7 +286,7 @@ def test_options_come_from_a_file_and_the_line_wins(call, codes):
             "[score.mig]\nn_binz = 5",
             r"\[score.mig\]: no option of metric 'mig' named 'n_binz'.*mean 'n_bins'",
         ),
-        ("[score.mig]\nn_bins = 1", r"\[score.mig\]: n_bins must lie between 2 and 1000, got 1"),
+        ("[score.mig]\nn_bins = 1", r"\[score.mig\]: n_bins must lie between 2 and 1,000, got 1"),
         ("[score]\nmig = 5", r"score.mig must be a table, \[score.mig\], got 5"),
         ("score = 5", r"score must be tables of members, \[score.NAME\], got 5"),
         ("[score.mig", "--config must be a TOML file, got options.toml"),
@@ -306,7 +306,7 @@ def test_an_option_given_with_set_is_named_as_it_was_typed(call, elsewhere):
     np.savez("codes.npz", mean=rng.normal(size=(100, 2)), factors=rng.integers(3, size=(100, 2)))
     refused = call("score codes.npz --metrics mig --set mig.n_bins=0")
     assert refused.code == 2
-    assert "--set mig.n_bins must lie between 2 and 1000, got 0" in refused.err
+    assert "--set mig.n_bins must lie between 2 and 1,000, got 0" in refused.err
 
 
 def test_a_run_of_too_few_samples_is_told_to_draw_more_and_nothing_a_run_refuses(call, elsewhere):

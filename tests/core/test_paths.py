@@ -12,15 +12,27 @@ from polariscope.core.errors import InputError
 from polariscope.core.paths import check_regular, user_path
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", b"bytes", 3, None, object()])
-def test_values_that_are_not_paths_are_refused(path: object) -> None:
-    with pytest.raises(InputError, match="out must be the path of a file or folder"):
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", r"^out must not be empty, got ''; the current folder is '\.'\.$"),
+        ("a\0b", r"^out must not contain the character NUL"),
+        ("a\udcff", r"^out must be a path in UTF-8, got 'a\\udcff'; rename"),
+        (
+            "~no-such-user/runs",
+            r"^out must have the name of a user after ~, got '~no-such-user/runs', but there is no",
+        ),
+    ],
+)
+def test_paths_that_cannot_be_used_are_refused_with_the_rule(path: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         user_path(path, "out")
 
 
-def test_an_unknown_user_is_refused_with_a_remedy() -> None:
-    with pytest.raises(InputError, match="there is no user of that name"):
-        user_path("~no-such-user/runs")
+@pytest.mark.parametrize("path", [b"bytes", 3, None, object()])
+def test_values_that_are_not_paths_are_refused(path: object) -> None:
+    with pytest.raises(InputError, match="out must be the path of a file or folder"):
+        user_path(path, "out")
 
 
 def test_the_home_folder_is_expanded_for_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +52,9 @@ def test_pipes_are_refused_at_once(tmp_path: Path, ending: str) -> None:
         ps.load_dataset(str(pipe))
     with pytest.raises(InputError, match="pipe"):
         check_regular(pipe)
+
+
+@pytest.mark.parametrize("source", ["~no-such-user/x.csv", "mnist:~no-such-user/x", "~no-such-user"])
+def test_an_unknown_user_in_the_path_of_data_is_refused(source: str) -> None:
+    with pytest.raises(InputError, match="must have the name of a user after ~"):
+        ps.load_dataset(source)

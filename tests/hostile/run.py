@@ -379,11 +379,17 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument(
+        "--patience", type=float, default=1.0, help="factor of all time limits, if other work uses the cores"
+    )
     parser.add_argument("--table", type=Path, help="page to write the table to")
     parser.add_argument("--folder", type=Path, help="folder for the attacked files, kept for the next run")
     parser.add_argument("--failures", type=Path, default=REPRODUCERS, help="folder for the reproducers")
     parser.add_argument("--again", metavar="CASE", help="make one case of a reproducer again")
     arguments = parser.parse_args()
+    # Forks inherit the limits.
+    calls.SECONDS *= arguments.patience
+    calls.GRACE *= arguments.patience
     if arguments.again:
         return again(json.loads(arguments.again))
     begun = time.monotonic()

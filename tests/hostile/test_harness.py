@@ -73,6 +73,21 @@ def test_a_command_with_two_results_cannot_be_judged(arena: attacks.Arena) -> No
         arena.usual(random)
 
 
+@pytest.mark.parametrize(
+    ("resumed", "kind"), [("'kept'", calls.OK), ("open('data/a.json').read()", calls.SILENT)]
+)
+def test_missing_lines_are_harmless_only_if_resuming_gives_the_same_bytes(
+    arena: attacks.Arena, monkeypatch: pytest.MonkeyPatch, resumed: str, kind: str
+) -> None:
+    check = Call.python("check", "print('whole')", "data", checks=True)
+    resume = Call.python("resume", f"open('out', 'w').write({resumed})", "data", results=("out",))
+    monkeypatch.setitem(attacks.AREAS, "fake", (("data",), (check, resume), {}))
+    monkeypatch.setitem(attacks.REPEATED, "data/a.json", "resume")
+    judged = arena.attack(attacks.Case("fake", "check", "data/a.json", Mutation("empty", "", 0)))
+    assert judged is not None
+    assert judged[0].kind == kind
+
+
 def test_code_that_runs_and_files_outside_are_noticed(arena: attacks.Arena) -> None:
     for code in ("open('ESCAPED', 'w')", "open('../ESCAPED', 'w')", "open('../other', 'w')"):
         verdict, _ = trials.attempt(arena, trials.Trial("fake", (code,), is_python=True))

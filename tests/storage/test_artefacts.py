@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,10 @@ KEY = Key("regime", "m" * 64, "d" * 64, "all", 100, {"alpha": 0.1, "n_samples": 
 
 def other(**changes: object) -> Key:
     return Key(**{**KEY.to_dict(), **changes})
+
+
+def as_stored(arrays: dict[str, np.ndarray], metadata: Any) -> tuple[dict[str, np.ndarray], Any]:
+    return arrays, metadata
 
 
 def test_the_same_key_is_read_and_another_kept_beside_it(tmp_path: Path) -> None:
@@ -54,11 +59,11 @@ def test_arrays_come_back_bit_for_bit(tmp_path: Path) -> None:
     kept = Artefacts(tmp_path)
     arrays = {"mean": np.arange(6.0).reshape(2, 3)[:, ::-1], "indices": np.array([3, 1])}
     kept.keep_arrays(KEY, arrays, {"names": ("a", "b")})
-    found, words = Artefacts(tmp_path).read_arrays(KEY)
+    found, words = Artefacts(tmp_path).read_arrays(KEY, as_stored)
     assert words == {"names": ["a", "b"]}
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
-    assert kept.read_arrays(other(step=1)) is None
+    assert kept.read_arrays(other(step=1), as_stored) is None
 
 
 def test_a_changed_number_is_noticed_and_the_file_set_aside(
@@ -97,7 +102,7 @@ def test_changed_arrays_are_noticed_when_they_are_read(
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    assert kept.read_arrays(KEY) is None
+    assert kept.read_arrays(KEY, as_stored) is None
     assert "is damaged" in caplog.text
 
 
@@ -204,3 +209,19 @@ def test_a_bad_record_of_the_last_use_is_ignored_and_written_again(tmp_path: Pat
     assert [one.key for one in kept.by_last_use()] == [KEY]
     kept.touch(kept.file(KEY))
     assert read_document(file, "asked").content == [kept.file(KEY).name]
+
+
+def test_a_content_that_is_not_a_record_of_its_kind_is_damaged_although_its_hash_is_correct(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = Artefacts(tmp_path)
+    stored.keep(KEY, {"alpha": "x"})
+    stored.keep_arrays(KEY, {"mean": np.zeros(3)}, {})
+    stored.read_only = True
+    with pytest.raises(DamagedError, match=r"regime-.*\.json is damaged: .*could not convert"):
+        stored.read(KEY, lambda content: float(content["alpha"]))
+    stored.read_only = False
+    assert stored.read(KEY, lambda content: float(content["alpha"])) is None
+    assert stored.read_arrays(KEY, lambda arrays, metadata: metadata["names"]) is None
+    assert "is damaged: KeyError('names'). It is computed again; the damaged file is kept as" in caplog.text
+    assert {path.suffix for path in tmp_path.iterdir() if not path.name.startswith(".")} == {".damaged"}

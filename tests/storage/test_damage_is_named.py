@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import polariscope as ps
+from polariscope.cli import main
+from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.storage.documents import HASH, DamagedError, read_settings, settings_hash
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.inspection import inspect_folder
 
@@ -98,17 +101,54 @@ def test_an_array_with_a_header_that_does_not_end_is_refused(tmp_path: Path) -> 
         ps.load_dataset(str(tmp_path / "x.npy"))
 
 
-@pytest.mark.parametrize("name", ["data", "model", "training", "training_identity"])
-def test_settings_without_an_entry_are_damaged_even_with_a_new_hash(run: Path, name: str) -> None:
-    from polariscope.core import files
-    from polariscope.storage.documents import HASH, DamagedError, read_settings, settings_hash
-
+def sign_settings(run: Path, path: str, value: object) -> None:
+    """Replace or delete (``...``) an entry of the settings, and write the hashes that belong to it."""
     record = json.loads((run / "settings.json").read_text())
-    del record[HASH], record[name]
+    del record[HASH]
+    *parts, name = path.split(".")
+    entry = record
+    for part in parts:
+        entry = entry[part]
+    if value is ...:
+        del entry[name]
+    else:
+        entry[name] = value
     record["hash"] = settings_hash(record)
     (run / "settings.json").write_text(json.dumps({**record, HASH: files.digest(record)}))
-    with pytest.raises(DamagedError, match=f"it has no {name}"):
+
+
+@pytest.mark.parametrize(
+    "name", ["data", "objective", "model", "training", "training_identity", "environment"]
+)
+def test_settings_without_an_entry_are_damaged_even_with_a_new_hash(run: Path, name: str) -> None:
+    sign_settings(run, name, ...)
+    with pytest.raises(DamagedError, match=f"must have the field {name}; repeat the run"):
         read_settings(run)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("training.steps", "x", "training: .*steps must be an integer, got 'x'"),
+        ("training.batch_size", True, "training: .*batch_size must be an integer, got True"),
+        ("objective.name", 3, "objective: .*name must be text, got 3"),
+        ("model.net.name", ..., "model.net: .*must have the field name"),
+        ("model.decodes", 1, "model: .*decodes must be true or false, got 1"),
+        ("environment.threads", "two", "environment: .*threads must be an integer"),
+        ("split.train", None, "split: .*train must be an integer, got None"),
+        ("n_observations", 1.5, "n_observations must be an integer, got 1.5"),
+        ("caution", [], "caution must be text, got a list"),
+        ("chosen", [1], r"chosen\[0\] must be text, got 1"),
+        ("training.learning_rate", "fast", "training: learning_rate must be a number"),
+        ("training.keep_checkpoints", "some", "training: keep_checkpoints must be 'last' or 'all'"),
+    ],
+)
+def test_an_entry_of_another_type_is_damage_even_with_a_new_hash(
+    run: Path, path: str, value: object, message: str
+) -> None:
+    sign_settings(run, path, value)
+    with pytest.raises(DamagedError, match=f"settings.json is damaged: .*{message}"):
+        ps.open_run(run)
 
 
 def test_a_table_names_a_damaged_model(run: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -149,3 +189,68 @@ def test_an_incomplete_last_line_of_the_log_is_mentioned(run: Path) -> None:
         finding.path.name: finding.state for finding in inspect_folder(run) if finding.state != "whole"
     }
     assert findings == {"log.jsonl": "leftover"}
+
+
+def test_errors_about_damaged_models_contain_a_remedy(run: Path) -> None:
+    for file in (run / "model.safetensors", run / "checkpoints" / "step-10" / "model.safetensors"):
+        content = bytearray(file.read_bytes())
+        content[-1] ^= 1
+        file.write_bytes(content)
+    for read in (lambda: ps.load_model(run), lambda: ps.open_run(run, data=ROWS).scores("mi")):
+        with pytest.raises(
+            DamagedError, match=r"its hash .* Run the same train command again: the model is rest"
+        ):
+            read()
+    with pytest.raises(
+        DamagedError, match=r"its hash .* Use the model of another step \(kept steps: 20\), or"
+    ):
+        ps.load_model(run, step=10)
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(
+        DamagedError, match=r"no checkpoint from which it can be restored; repeat it in another"
+    ):
+        ps.load_model(run)
+
+
+def test_a_damaged_log_is_refused_before_a_diagnosis_is_computed_or_printed(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(run.parent / "rows.npy", ROWS)
+    path = run.parent / "again"
+    ps.train(ps.load_dataset(str(run.parent / "rows.npy")), out=path, **SMALL)
+    change_a_digit(path / "log.jsonl")
+    before = sorted(file.name for file in path.iterdir())
+    assert main(["diagnose", str(path), "--samples", "50", "--bootstrap", "5"]) == 1
+    printed = capsys.readouterr()
+    assert "log.jsonl is damaged" in printed.err
+    assert "repeat the run in another folder" in " ".join(printed.err.split())
+    assert "latent" not in printed.out
+    assert sorted(file.name for file in path.iterdir()) == before
+
+
+def test_a_run_without_checkpoints_and_model_is_repeated_with_a_warning(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    digest = ps.load_model(run).digest
+    shutil.rmtree(run / "checkpoints")
+    (run / "model.safetensors").unlink()
+    ps.train(ROWS, out=run, **SMALL)
+    assert (
+        "has a log, but neither checkpoints nor a model; training restarts from the first step" in caplog.text
+    )
+    assert ps.load_model(run).digest == digest
+
+
+def test_a_model_that_is_set_aside_is_described_as_what_it_is(
+    run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ps.train(ROWS, seed=1, out=run.parent / "other", **SMALL)
+    shutil.copy(run.parent / "other" / "model.safetensors", run)
+    shutil.rmtree(run / "checkpoints")
+    ps.train(ROWS, out=run, **SMALL)
+    assert (
+        "another run saved it. It is trained again from step 0; the old file is kept as model.safetensors.damaged"
+        in caplog.text
+    )
+    (aside,) = [finding for finding in inspect_folder(run) if finding.state == "set aside"]
+    assert aside.what == "it was damaged or belongs to another run, and the model was made again"

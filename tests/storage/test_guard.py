@@ -54,10 +54,8 @@ def no_restore(checkpoint: object) -> None: ...
 WRITES: dict[str, Callable[[RunFolder, Model], object]] = {
     "a line of the log": lambda run, model: run.log.append({"step": 9}),
     "cutting the log": lambda run, model: run.resume(no_restore),
-    "a checkpoint": lambda run, model: run.save_checkpoint(
-        9, model, {"x": torch.zeros(1)}, {}, keep_all=True
-    ),
-    "deleting checkpoints": lambda run, model: run.checkpoints.prune(1),
+    "a checkpoint": lambda run, model: run.save_checkpoint(9, model, {"x": torch.zeros(1)}, {}),
+    "deleting checkpoints": lambda run, model: run.checkpoints.prune(1, 9),
     "the model": lambda run, model: run.save_model(model, 9),
     "the settings": lambda run, model: run.begin({**run.settings, "chosen": []}),
     "setting the model aside": lambda run, model: run.set_model_aside(),

@@ -19,6 +19,7 @@ import pytest
 import polariscope
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.runs.run import Run
+from polariscope.storage.documents import read_document, write_document
 from polariscope.storage.folder import RunFolder
 from polariscope.studies.analyses.diagnose import DiagnoseAnalysis
 from polariscope.studies.ledger import Ledger, is_trained
@@ -278,6 +279,52 @@ def test_an_analysis_that_fails_in_its_own_way_is_a_failure_of_the_run_and_has_a
     assert [(entry.state, entry.message) for entry in entries] == [
         ("failed", "ZeroDivisionError: division by zero")
     ] * 2
+
+
+def test_a_mistake_in_reading_results_is_a_failure_and_not_a_waiting_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drain(tiny(tmp_path))
+
+    def fail(*_: object, **__: object) -> None:
+        raise AttributeError("no attribute 'kl'")
+
+    monkeypatch.setattr(DiagnoseAnalysis, "measure", fail)
+    entries = Ledger(tiny(tmp_path)).entries()
+    assert [(entry.state, entry.kind, entry.message) for entry in entries] == [
+        ("failed", "error", "AttributeError: no attribute 'kl'")
+    ] * 2
+
+
+def test_a_waiting_run_that_is_trained_has_the_reason(tmp_path: Path) -> None:
+    ledger = drain(tiny(tmp_path))
+    cut, deleted = (next(run.folder.glob("regime-*.json")) for run in ledger.runs)
+    cut.write_text(cut.read_text()[:-20])
+    deleted.unlink()
+    first, second = Ledger(tiny(tmp_path)).entries()
+    assert (first.state, second.state) == ("waiting", "waiting")
+    assert first.message.startswith(f"{cut} is damaged: ")
+    assert second.message == f"{deleted.parent} has no regime with these settings."
+    assert Ledger(tiny(tmp_path / "new")).entries()[0].message == ""
+
+
+def test_a_result_with_a_correct_hash_and_a_wrong_content_is_computed_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = tiny(tmp_path)
+    drain(study)
+    before = snapshot(study)
+    file = next(Ledger(study).runs[0].folder.glob("regime-*.json"))
+    document = read_document(file, "regime")
+    content = {**document.content, "latents": "none"}
+    write_document(file, "regime", content, document.about)
+    (entry, _) = Ledger(study).entries()
+    assert (entry.state, "latents must be a list, got 'none'" in entry.message) == ("waiting", True)
+    assert file.exists()  # the state of a study is only read
+    drain(study)
+    assert f"the damaged file is kept as {file.name}.damaged" in caplog.text
+    file.with_name(f"{file.name}.damaged").unlink()
+    assert snapshot(study) == before
 
 
 def test_the_size_is_found_once_for_each_data_and_objective(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import shutil
 import signal
 import threading
@@ -16,6 +17,7 @@ import polariscope as ps
 from forked import Forks
 from long_training import unchecked
 from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.storage.checkpoints import Checkpoints
 from polariscope.storage.folder import RunFolder, read_log
 from polariscope.training.train import train
 
@@ -33,6 +35,10 @@ def results(run: Path) -> dict[str, bytes]:
     step = "checkpoints/step-120"
     names = ["model.safetensors", "log.jsonl", f"{step}/model.safetensors", f"{step}/state.safetensors"]
     return {name: (run / name).read_bytes() for name in names}
+
+
+def all_files(run: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
 def steps_done(run: Path) -> int:
@@ -78,6 +84,46 @@ def test_ctrl_c_saves_where_it_is_and_the_run_resumes_to_the_same_bytes(tmp_path
     train(data, out=tmp_path / "stopped", **settings)
     for name in ("model.safetensors", "log.jsonl"):
         assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_run_stopped_between_its_checkpoints_ends_with_the_same_checkpoints(tmp_path):
+    settings = {"net": "linear", "steps": 24, "log_every": 6, "checkpoint_every": 4}
+    data = ps.load_dataset("gaussian", n_samples=60)
+    train(data, out=tmp_path / "whole", **settings)
+    assert RunFolder(tmp_path / "whole").checkpoints.steps == [20, 24]
+
+    for stop, saved in ((2, [2]), (3, [2, 3]), (18, [16, 18]), (21, [20, 21]), (22, [20, 22])):
+
+        def interrupt(step, line, stop=stop):
+            if step == stop:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            train(data, out=tmp_path / "stopped", progress=interrupt, **settings)
+        assert RunFolder(tmp_path / "stopped").checkpoints.steps == saved
+    train(data, out=tmp_path / "stopped", **settings)
+    assert all_files(tmp_path / "stopped") == all_files(tmp_path / "whole")
+
+
+def test_old_checkpoints_of_a_process_killed_before_it_deleted_them_are_deleted(tmp_path, monkeypatch):
+    settings = {"net": "linear", "steps": 12, "log_every": 6, "checkpoint_every": 4}
+    data = ps.load_dataset("gaussian", n_samples=60)
+    train(data, out=tmp_path / "whole", **settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "prune", lambda *_: None)
+        train(data, out=tmp_path / "killed", **settings)
+    (tmp_path / "killed" / "model.safetensors").unlink()
+    assert RunFolder(tmp_path / "killed").checkpoints.steps == [4, 8, 12]
+    train(data, out=tmp_path / "killed", **settings)
+    assert all_files(tmp_path / "killed") == all_files(tmp_path / "whole")
+
+
+def test_pruning_does_not_count_later_checkpoints_which_are_damaged(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    for step in (10, 20, 25, 40):
+        checkpoints.path(step).mkdir()
+    checkpoints.prune(2, 25, every=10)
+    assert checkpoints.steps == [20, 25, 40]
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "amsgrad", "adagrad", "sgd"])
@@ -270,6 +316,26 @@ def test_an_extension_that_fails_before_its_first_checkpoint_leaves_a_finished_r
 
     with pytest.raises(type(error), match=str(error)):
         train(data, steps=30, out=finished, progress=fail, **QUICK)
+    assert contents(finished) == before
+    train(data, steps=15, out=finished, **QUICK)
+    assert [line["step"] for line in read_log(finished)] == [5, 10, 15]
+
+
+@pytest.mark.parametrize("room", [0, 100, 1500])
+def test_an_extension_on_a_full_disk_leaves_a_finished_run(finished: Path, room: int) -> None:
+    """The disk is full from the first step on, so nothing that restores the run can be written."""
+    data = ps.load_dataset("gaussian", n_samples=300)
+    before, limits = contents(finished), resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(step: int, line: object) -> None:
+        if step == 11:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            train(data, steps=30, out=finished, progress=fill, **QUICK)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert contents(finished) == before
     train(data, steps=15, out=finished, **QUICK)
     assert [line["step"] for line in read_log(finished)] == [5, 10, 15]

@@ -155,3 +155,11 @@ def test_variants_keep_splits_columns_and_groups_in_their_own_numbers():
     assert len(official.split.train) + len(official.split.validation) + len(official.split.test) == 30
     counts = ps.from_arrays(np.arange(12).reshape(6, 2))
     assert not ps.apply_variants(counts, ["standardised"]).is_counts
+
+
+def test_the_number_of_steps_is_limited() -> None:
+    with pytest.raises(InputError, match=r"^steps must lie between 1 and 1,000,000,000, got 1000000001"):
+        TrainSettings(steps=10**9 + 1)
+    with pytest.raises(InputError, match=r"^epochs must be at most 100,000,000 for these data, got 1e\+09"):
+        TrainSettings(epochs=1e9, batch_size=10).resolved(100)
+    assert TrainSettings(epochs=1e8, batch_size=10).resolved(100).steps == 10**9

@@ -74,9 +74,10 @@ def diagnose(
     records: dict[str, Any] = {}
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
+        # Read first: a damaged log is refused before anything is computed from it, cached or printed.
+        noise = None if run is None or isinstance(run, ModelTarget) else run.noise(observations.step)
         regime, decomposition = measure(run or target, rule, observations, decompose=options.decompose)
         print_regime(regime, details=options.details)
-        noise = None if run is None or isinstance(run, ModelTarget) else run.noise(observations.step)
         if noise is not None:
             say(f"{noise.in_words}.")
         parts: dict[str, Any] = {}

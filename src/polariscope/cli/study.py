@@ -182,8 +182,8 @@ def run(file: File, options: RunOptions) -> None:
     name = quoted(Path(file))
     if counts["waiting"]:
         say(f"{plural(counts['waiting'], 'run')} still waiting; run the same command again to resume.")
-    failed = [failure for run in ledger.runs if (failure := ledger.failure(run))]
-    expected = [each for each in failed if each["kind"] == "diverged" and ledger.study.diverged == "discard"]
+    failed = [entry for entry in ledger.entries() if entry.state == "failed"]
+    expected = [entry for entry in failed if entry.kind == "diverged" and ledger.study.diverged == "discard"]
     if expected:
         say(f"{plural(len(expected), 'run')} diverged and will not be in the table.")
     if n_failed := len(failed) - len(expected):
@@ -230,7 +230,7 @@ def _workers(options: RunOptions) -> tuple[str, dict[str, Any]]:
 
 @command()
 def status(file: File) -> None:
-    """Show the state of each run, and why runs failed.
+    """Show the state of each run, and the reasons of failed runs and of trained runs that are not done.
 
     A run is waiting, running, done or failed.
     """

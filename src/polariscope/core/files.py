@@ -128,6 +128,19 @@ def atomic(path: Path, guard: Guard | None = None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
+def spare_copy(path: Path) -> Iterator[Path]:
+    """Yield a hidden copy of a file, with which it can be restored even if the disk is full by then.
+
+    :param path: the file, which is restored by renaming the copy; otherwise the copy is deleted at the end.
+    """
+    with _writing(path, tempfile.mkstemp) as part:
+        part.write_bytes(path.read_bytes())
+        part.chmod(path.stat().st_mode)
+        _flush(part)
+        yield part
+
+
+@contextlib.contextmanager
 def atomic_folder(path: Path, guard: Guard | None = None) -> Iterator[Path]:
     """Yield a temporary folder; on success flush its files and rename it to ``path`` (replacing an old one).
 

@@ -292,12 +292,17 @@ def _outside(limits: list[Any], value: Any) -> str | None:
         return "not be negative"
     if list(bounds) in (["gt", "lt"], ["ge", "le"]):
         low, high = bounds.values()
-        return f"lie between {low:g} and {high:g}"
+        return f"lie between {_bound(low)} and {_bound(high)}"
     return f"be {_bounds(bounds)}"
 
 
 def _bounds(bounds: Mapping[str, int | float]) -> str:
-    return " and ".join(f"{LIMITS[name]} {bound:g}" for name, bound in bounds.items())
+    return " and ".join(f"{LIMITS[name]} {_bound(bound)}" for name, bound in bounds.items())
+
+
+def _bound(bound: float | int) -> str:
+    # "g" would shorten 1,000,000,001 to 1e+09.
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
 def _choices(annotation: Any) -> list[str]:

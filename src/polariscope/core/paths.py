@@ -27,7 +27,7 @@ def user_path(path: object, argument: str = "path") -> Path:
     True
     >>> user_path("")
     Traceback (most recent call last):
-    polariscope.core.errors.InputError: path must be the path of a file or folder, in UTF-8, got ''.
+    polariscope.core.errors.InputError: path must not be empty, got ''; the current folder is '.'.
 
     :param path: a text or a path.
     :param argument: (default "path") name of the argument, for the message.
@@ -36,16 +36,22 @@ def user_path(path: object, argument: str = "path") -> Path:
         kind = type(path).__name__
         raise InputError(argument, "be the path of a file or folder", got=f"an object of type {kind}")
     text = os.fspath(path)
-    if not isinstance(text, str) or not text or "\0" in text or not _is_utf8(text):
-        raise InputError(argument, "be the path of a file or folder, in UTF-8", got=f"{text!r}")
+    if not isinstance(text, str):
+        raise InputError(argument, "be the path of a file or folder as text", got=f"{text!r}")
+    if not text:
+        raise InputError(argument, "not be empty", got="''", remedy="the current folder is '.'")
+    if "\0" in text:
+        raise InputError(argument, "not contain the character NUL, which no file name has", got=f"{text!r}")
+    if not _is_utf8(text):
+        raise InputError(argument, "be a path in UTF-8", got=f"{text!r}", remedy="rename the file or folder")
     try:
         return Path(text).expanduser()
     except RuntimeError:  # there is no such user
         raise InputError(
             argument,
-            "be the path of a file or folder",
-            got=f"{text!r}",
-            remedy="there is no user of that name; write the folder in full, or ./~ for a name that begins with ~",
+            "have the name of a user after ~",
+            got=f"{text!r}, but there is no such user",
+            remedy="write the folder in full, or begin with ./~ if its name begins with ~",
         ) from None
 
 

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -193,17 +193,47 @@ def content_digest(path: Path) -> str:
 
     :param path: the file.
     """
-    state = _state(path)
-    if state["size"] < LARGE:
+    if path.stat().st_size < LARGE:
         return files.digest_file(path)
+
+    def compute(progress: Task) -> str:
+        progress(0, 1)
+        return files.digest_file(path)
+
+    return _once(path, lambda: _state(path), compute)
+
+
+def folder_digest(root: Path, names: Sequence[str]) -> str:
+    """Return the SHA-256 of the names and contents of files; it is cached until one of them is changed or replaced.
+
+    :param root: folder of the files.
+    :param names: names of the files in the folder.
+    """
+
+    def state() -> dict[str, Any]:
+        states = [_state(root / name) for name in names]
+        return {"path": str(root.resolve()), "size": len(names), "files": files.digest(states)}
+
+    def compute(progress: Task) -> str:
+        digests = []
+        for number, name in enumerate(names):
+            progress(number, len(names))
+            digests.append([name, files.digest_file(root / name)])
+        return files.digest(digests)
+
+    return _once(root, state, compute)
+
+
+def _once(path: Path, find_state: Callable[[], dict[str, Any]], compute: Callable[[Task], str]) -> str:
+    """Return the cached digest of a file or folder in its present state; otherwise compute and cache it."""
+    state = find_state()
     # A digest of the path is a valid file name of bounded length.
     note = cache_folder() / "digests" / f"{files.digest(str(path.resolve()))[:40]}.json"
     if (cached := _cached_digest(note, state)) is not None:
         return cached
     with shown_progress(f"{path.name}: computing its digest, once") as progress:
-        progress(0, 1)
-        digest = files.digest_file(path)
-    if _state(path) == state:  # otherwise the file was changed while it was read
+        digest = compute(progress)
+    if find_state() == state:  # otherwise the content was changed while it was read
         with contextlib.suppress(OSError):  # if it cannot be stored, the next call computes it again
             files.write_json(note, {**state, "sha256": digest, "check": files.digest([state, digest])})
     return digest

@@ -243,6 +243,10 @@ class AbstractDataset(abc.ABC):
         """Hash of the contents: datasets with equal fingerprints contain equal observations."""
         return files.digest(self.describe())
 
+    def as_recorded_before(self) -> AbstractDataset | None:
+        """Return the dataset with the fingerprint of earlier versions; None if they had the same."""
+        return None
+
 
 class AbstractGridDataset(AbstractDataset):
     """A dataset that contains every combination of discrete factors once, the last factor varying fastest."""

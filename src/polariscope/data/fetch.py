@@ -26,6 +26,7 @@ from polariscope.core import archives, files
 from polariscope.core.errors import InputError, PolariscopeError
 from polariscope.core.options import check_options
 from polariscope.core.parsing import read_json
+from polariscope.core.paths import user_path
 from polariscope.core.progress import Task, shown_progress
 from polariscope.core.text import file_size
 from polariscope.data.cache import originals_folder
@@ -84,7 +85,7 @@ def fetch(
             problem=f"dataset {name!r} has no files to fetch", remedy=f"these have: {', '.join(fetchable)}"
         )
     arguments: dict[str, Any] = check_options(f"dataset {name!r}", kind, options or {})
-    target = (originals_folder(name) if folder is None else folder.expanduser()).resolve()
+    target = (originals_folder(name) if folder is None else user_path(folder, "folder")).resolve()
     wanted = kind.files_for(**arguments)
     by_hand = [file.name for file in wanted if file.url is None and not (target / file.name).exists()]
     if by_hand:

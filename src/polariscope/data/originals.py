@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.core.paths import user_path
 from polariscope.core.progress import Task
 from polariscope.core.text import file_size
 from polariscope.core.types import OptionValue
@@ -58,7 +59,7 @@ class AbstractPublishedDataset(AbstractDataset):
     max_unpacked: Gigabytes
 
     def __post_init__(self) -> None:
-        folder = originals_folder(self.name) if self.path is None else Path(self.path).expanduser()
+        folder = originals_folder(self.name) if self.path is None else user_path(self.path)
         # The dataclass is frozen, so the field cannot be assigned.
         object.__setattr__(self, "path", str(folder.resolve()))
         if not folder.exists():

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from polariscope.core.errors import Argument, Either, InputError, PolariscopeError
 from polariscope.core.options import build, options_of
+from polariscope.core.paths import user_path
 from polariscope.core.types import OptionValue
 from polariscope.data.dataset import AbstractDataset, family
 
 if TYPE_CHECKING:
     from polariscope.data.chain import VariantsLike
+
+logger = logging.getLogger("polariscope")
 
 
 def load_dataset(name: object, *, variants: VariantsLike = (), **options: OptionValue) -> AbstractDataset:
@@ -76,7 +79,7 @@ def name_and_path(source: str) -> tuple[str, str | None]:
     readers = {
         ending: member for member in family.working() for ending in family.traits(member).get("endings", ())
     }
-    file = Path(source).expanduser()
+    file = user_path(source, "data")
     # The longest ending wins, because one ending can be the end of another.
     ending = max((end for end in readers if source.lower().endswith(end)), key=len, default=None)
     if file.is_dir() and "/" in readers:
@@ -126,6 +129,14 @@ def original_of(name: str) -> str:
     return family.traits(name).get("original", name)
 
 
+def _with_variants(data: AbstractDataset, variants: Sequence[Any]) -> AbstractDataset:
+    if not variants:
+        return data
+    from polariscope.data.chain import apply_variants
+
+    return apply_variants(data, variants)
+
+
 def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
     """Recreate the dataset that ``describe()`` recorded; raise an error if the data have changed since.
 
@@ -156,12 +167,18 @@ def load_recorded(record: Mapping[str, Any]) -> AbstractDataset:
         if key not in ("name", "shape", "fingerprint", "root_fingerprint")
     }
     variants = options.pop("variants", ())
-    data = family[record["name"]].from_record(record["name"], options)
-    if variants:
-        from polariscope.data.chain import apply_variants
-
-        data = apply_variants(data, variants)
+    root = family[record["name"]].from_record(record["name"], options)
+    data = _with_variants(root, variants)
     if record.get("fingerprint", data.fingerprint) != data.fingerprint:
+        before = root.as_recorded_before()
+        earlier = None if before is None else _with_variants(before, variants)
+        if earlier is not None and earlier.fingerprint == record["fingerprint"]:
+            logger.warning(
+                "%s was recorded by version 0.2.0 with names and sizes of its files only, so a changed picture of the "
+                "same size is not detected.",
+                record.get("path") or record["name"],
+            )
+            return earlier
         raise PolariscopeError(
             f"{record.get('path', record['name'])} has changed since it was recorded; "
             "restore the old data, or start again with the new."

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated, Any
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
 from polariscope.core.errors import InputError
 from polariscope.core.option_values import Advice
 from polariscope.core.options import checked
 from polariscope.data.dataset import AbstractDataset
 from polariscope.manipulation.bounds import LEVELS
+from polariscope.training.settings import MAX_STEPS
 
 
 @checked
@@ -21,7 +22,7 @@ class AttackSettings:
 
     epsilon: Annotated[float, Gt(0), Advice("0.1 is published for dSprites, 0.175 for Shapes3D")] = 0.1
     """Largest change ε of a value, in the units of the models' input."""
-    steps: Annotated[int, Ge(1)] = 3000
+    steps: Annotated[int, Ge(1), Le(MAX_STEPS)] = 3000
     """Number of steps of the manipulation. The published number is unknown."""
     batch_size: Annotated[int, Ge(1)] = 64
     """Number of observations in a batch."""

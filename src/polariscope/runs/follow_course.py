@@ -276,8 +276,7 @@ class _Follower:
         key = Key(
             "representation", digest, self.run.fingerprint, self.plan.part, step, dict(self.plan.observations)
         )
-        cached = self.run.folder.artefacts.read_arrays(key)
-        return None if cached is None else Representation.from_arrays(*cached)
+        return self.run.folder.artefacts.read_arrays(key, Representation.from_arrays)
 
     def _dimension(self, name: str, array: Float[np.ndarray, "row feature"]) -> dict[str, Any]:
         """Return the dimension of a layer with its interval, or the reason why there is none.

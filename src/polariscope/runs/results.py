@@ -72,15 +72,17 @@ class CachedResults:
         """
         # Added even if it cannot be written, so Run.is_saved detects that.
         self.used.add(self.run.folder.artefacts.file(key))
-        stored = self.run.folder.artefacts.read(key)
-        if stored is None:
+        parse: Callable[[Any], Record] = kind.from_dict  # type: ignore[attr-defined]
+        record = self.run.folder.artefacts.read(key, parse)
+        if record is None:
             self.check_may_compute(key)
             stored = compute().to_dict()  # type: ignore[attr-defined]
             with self.writing(key.kind):
                 stored = self.run.folder.artefacts.keep(key, stored)
+            # Built from JSON although it was just computed, so the first call returns the same record as later ones.
+            record = parse(stored)
         self.touch(key)
-        # Built from JSON even if it was just computed, so the first call returns the same record as later ones.
-        return kind.from_dict(stored)  # type: ignore[attr-defined]
+        return record
 
     def check_may_compute(self, key: Key) -> None:
         """Raise an error if the run is read-only.

@@ -69,6 +69,7 @@ class Run(TrainedRun):
         read_only: bool = False,
     ) -> None:
         super().__init__(path, data, guard=guard)
+        self.folder.artefacts.read_only = read_only
         self.results = CachedResults(self, read_only)
         """Cached results of the run."""
 
@@ -132,9 +133,9 @@ class Run(TrainedRun):
         settings = {"n_samples": len(indices), "seed": seed}
         key = Key("representation", model.digest, self.fingerprint, part, model.step, settings)
         self.used.add(self.folder.artefacts.file(key, ".safetensors"))
-        cached = self.folder.artefacts.read_arrays(key)
+        cached = self.folder.artefacts.read_arrays(key, Representation.from_arrays)
         if cached is not None:
-            return Representation.from_arrays(*cached)
+            return cached
         self.results.check_may_compute(key)
         # Imported only if the codes are not cached, because PyTorch is slow to import.
         from polariscope.models.inference import represent

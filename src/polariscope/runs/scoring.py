@@ -49,8 +49,7 @@ def scores_of(
     }
     key = results.key("scores", observations, {"source": source, **not_default})
     results.used.add(artefacts.file(key))
-    stored = artefacts.read(key)
-    earlier = None if stored is None else Scores.from_dict(stored)
+    earlier: Scores | None = artefacts.read(key, Scores.from_dict)
     missing = [name for name in names if earlier is None or not earlier.holds(name)]
     if not missing and earlier is not None:
         results.touch(key)

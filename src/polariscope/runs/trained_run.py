@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +20,8 @@ from polariscope.data.missing import Missing
 from polariscope.data.observations import Part, Subset
 from polariscope.data.sources import load_recorded
 from polariscope.data.splits import Split
-from polariscope.storage import MANIPULATION, readable_name
-from polariscope.storage.documents import ForeignError
+from polariscope.storage import MANIPULATION, SETTINGS, readable_name
+from polariscope.storage.documents import DamagedError
 from polariscope.storage.folder import RunFolder
 from polariscope.training.settings import TrainSettings
 
@@ -51,6 +53,8 @@ class TrainedRun:
                 problem=f"{path} contains a manipulation of data, not a model",
                 remedy=f"train a model on the variant manipulated:{path}",
             )
+        self.training_settings = self._checked_training()
+        """Settings of the training as a record."""
         self.other_data: AbstractDataset | None = None
         """Data that the caller passed instead of the recorded data, or None."""
         if data is not None:
@@ -63,6 +67,15 @@ class TrainedRun:
         self._data = self.other_data
         self._models: dict[int | None, Model] = {}  # never returned to callers, who could change them
         self._digests: dict[int | None, tuple[str, int]] = {}
+
+    def _checked_training(self) -> TrainSettings:
+        """Return the settings of the training; options that cannot be in them mean that their file is damaged."""
+        try:
+            return from_record(TrainSettings, self.settings["training"])
+        except (InputError, TypeError) as error:
+            raise DamagedError(
+                f"{self.path / SETTINGS} is damaged: training: {error} Repeat the run in another folder."
+            ) from None
 
     @property
     def path(self) -> Path:
@@ -125,7 +138,7 @@ class TrainedRun:
 
     def split(self) -> Split:
         """Return the indices of the training, validation and test splits of :meth:`data`."""
-        training = from_record(TrainSettings, self.settings["training"])
+        training = self.training_settings
         if self.settings.get("split", {}).get("by", "random") == "random":
             return training.random_split(self.n_observations)  # does not require the data
         return training.split_of(self.data())
@@ -153,7 +166,8 @@ class TrainedRun:
         # Imported here, because many uses of a run do not need PyTorch.
         from polariscope.models.model import read_model
 
-        model = read_model(self._model_file(step), device)
+        with self._remedy(step):
+            model = read_model(self._model_file(step), device)
         model.folder = self.path
         return model
 
@@ -169,13 +183,31 @@ class TrainedRun:
     def _model_file(self, step: int | None) -> Path:
         """Return the file of a model; an error is raised if it is missing or belongs to another run."""
         file = self._find_model(step)
-        try:
-            self.folder.check_belongs(file)
-        except ForeignError as error:
-            raise ForeignError(
-                f"{error} Run the same train command again: the model is restored from the last checkpoint."
-            ) from None
+        self.folder.check_belongs(file)
         return file
+
+    @contextlib.contextmanager
+    def _remedy(self, step: int | None) -> Iterator[None]:
+        """Add a remedy to errors about a model that is damaged or belongs to another run.
+
+        :param step: step of the model; None for the finished model.
+        """
+        try:
+            yield
+        except InputError:  # it has a remedy already
+            raise
+        except PolariscopeError as error:
+            others = [each for each in self.folder.checkpoints.steps if each != step]
+            if step is None or step == self.folder.finished_steps:
+                remedy = (
+                    "Run the same train command again: the model is restored from the last checkpoint."
+                    if others
+                    else "The run has no checkpoint from which it can be restored; repeat it in another folder."
+                )
+            else:
+                kept = f" (kept steps: {', '.join(map(str, others))})" if others else ""
+                remedy = f"Use the model of another step{kept}, or repeat the run in another folder."
+            raise DamagedError(f"{error} {remedy}") from error
 
     def _find_model(self, step: int | None) -> Path:
         if step is not None and (isinstance(step, bool) or not isinstance(step, int | np.integer)):
@@ -234,14 +266,20 @@ class TrainedRun:
         :param step: step of the model; None for the finished model.
         """
         if step not in self._digests:
-            tensors, header = files.read_tensors(self._model_file(step))
+            with self._remedy(step):
+                tensors, header = files.read_tensors(self._model_file(step))
             digest = files.digest([header["blueprint"], files.digest_tensors(tensors)])
             self._digests[step] = digest, header["step"]
         return self._digests[step]
 
     def log(self) -> list[dict[str, Any]]:
         """Return the checked lines of the log: loss terms, KL and variance of each latent, counts of types."""
-        return self.folder.read_log()
+        try:
+            return self.folder.read_log()
+        except DamagedError as error:
+            raise DamagedError(
+                f"{error} A log cannot be recomputed from the model; to restore it, repeat the run in another folder."
+            ) from None
 
     def log_until(self, step: int | None = None) -> list[dict[str, Any]]:
         """Return the lines of the log up to a model. If training stopped early, later lines belong to other models.

@@ -13,7 +13,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import filelock
 import numpy as np
@@ -28,6 +28,8 @@ from polariscope.storage import documents
 from polariscope.storage.documents import DamagedError, FormatError
 
 logger = logging.getLogger("polariscope")
+
+Content = TypeVar("Content")
 
 PATIENCE = 60
 """Maximum number of seconds to wait for another process that writes artefacts."""
@@ -89,6 +91,8 @@ class Artefacts:
     def __init__(self, folder: Path, guard: files.Guard | None = None) -> None:
         self.folder = folder
         self.guard = guard
+        self.read_only = False
+        """If True, a damaged file raises an error when it is read; otherwise it is renamed."""
         # For each file its stamp on disk, with the artefact or the reason why it is damaged.
         self._index: dict[Path, tuple[tuple[int, ...], Artefact | str]] = {}
         self._reported: set[Path] = set()
@@ -152,8 +156,13 @@ class Artefacts:
 
     # Records: JSON.
 
-    def read(self, key: Key) -> Any | None:
-        """Return the content stored under a key; None if it does not exist or is damaged."""
+    def read(self, key: Key, parse: Callable[[Any], Any] = lambda content: content) -> Any | None:
+        """Return the content stored under a key; None if it does not exist or is damaged.
+
+        :param key: key of the artefact.
+        :param parse: (default: none) function that converts the content; if it fails, the file is damaged, although its
+            hash is correct.
+        """
         path = self.file(key)
         if not path.exists():
             return None
@@ -162,10 +171,10 @@ class Artefacts:
             # The name contains only part of the hash, and files can be renamed, so the whole key is compared.
             if document.about.get("key") != key.to_dict():
                 raise DamagedError(f"{path} is damaged: its content does not match its name.")
+            return _parsed(path, parse, document.content)
         except (DamagedError, FormatError) as error:
             self.set_aside(path, error)
             return None
-        return document.content
 
     def keep(
         self, key: Key, content: Recordable, join: Callable[[object, object], object] | None = None
@@ -188,8 +197,13 @@ class Artefacts:
 
     # Arrays: safetensors.
 
-    def read_arrays(self, key: Key) -> tuple[dict[str, np.ndarray], Any] | None:
-        """Return the arrays and the metadata stored under a key; None if they do not exist or are damaged."""
+    def read_arrays(self, key: Key, parse: Callable[[dict[str, np.ndarray], Any], Content]) -> Content | None:
+        """Return the record of the arrays stored under a key; None if they do not exist or are damaged.
+
+        :param key: key of the artefact.
+        :param parse: function that makes the record from the arrays by name and their metadata; if it fails, the file
+            is damaged, although its hash is correct.
+        """
         path = self.file(key, ".safetensors")
         if not path.exists():
             return None
@@ -197,10 +211,11 @@ class Artefacts:
             tensors, header = files.read_tensors(path)
             if header.get("key") != key.to_dict():
                 raise DamagedError(f"{path} is damaged: its content does not match its name.")
+            arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+            return _parsed(path, lambda content: parse(arrays, content["words"]), header)
         except PolariscopeError as error:
             self.set_aside(path, error)
             return None
-        return {name: tensor.numpy() for name, tensor in tensors.items()}, header["words"]
 
     def keep_arrays(self, key: Key, arrays: Mapping[str, np.ndarray], metadata: Recordable) -> None:
         """Store arrays and a JSON value under a key, unless it already has arrays."""
@@ -242,6 +257,8 @@ class Artefacts:
         :param path: the file.
         :param error: description of the damage, a sentence.
         """
+        if self.read_only:
+            raise DamagedError(str(error)) from None
         if self.guard is not None:
             self.guard()
         aside = path.with_name(f"{path.name}{layout.ASIDE}")
@@ -277,6 +294,15 @@ class Artefacts:
         self._index = index
         artefacts = [entry for _, entry in index.values() if isinstance(entry, Artefact)]
         return artefacts, {path: entry for path, (_, entry) in index.items() if isinstance(entry, str)}
+
+
+def _parsed(path: Path, parse: Callable[[Any], Content], content: Any) -> Content:
+    """Return the converted content of a file; raise an error if it is not what its kind contains."""
+    try:
+        return parse(content)
+    except (PolariscopeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = str(error).rstrip(".") if isinstance(error, PolariscopeError) else repr(error)
+        raise DamagedError(f"{path} is damaged: {reason}.") from None
 
 
 def _artefact(path: Path) -> Artefact:

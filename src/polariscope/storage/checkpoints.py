@@ -108,9 +108,25 @@ class Checkpoints:
         """Return the end of the log at a step, from the header only."""
         return Mark.from_dict(files.read_header(self.path(step) / STATE)["log"])
 
-    def prune(self, keep: int | None) -> None:
-        """Delete all but the newest ``keep`` checkpoints (None: keep all)."""
-        for step in self.steps[:-keep] if keep else []:
+    def prune(self, keep: int, step: int, every: int = 1, is_last: bool = False) -> None:
+        """Delete old checkpoints: ``keep`` remain, that of ``step`` and before it multiples of ``every``.
+
+        Other checkpoints were saved when training was interrupted. They are deleted at the next multiple of ``every``,
+        so an interrupted run ends with the same files as one that was not interrupted.
+
+        :param keep: number of checkpoints that remain.
+        :param step: step of the training. Later checkpoints are damaged and will be replaced, so they are not counted.
+        :param every: (default 1) steps between two checkpoints of a training that is not interrupted.
+        :param is_last: (default False) if True, training ends with this step, which need not be a multiple.
+        """
+        earlier = [each for each in self.steps if each < step]
+        if is_last or step % every == 0:
+            candidates = [each for each in earlier if each % every == 0]
+        else:
+            # Training could need another one if the newest is damaged, so without multiples the latest remain.
+            candidates = sorted(earlier, key=lambda each: (each % every == 0, each))
+        remaining = candidates[max(0, len(candidates) - keep + 1) :]
+        for old in [each for each in earlier if each not in remaining]:
             if self.guard is not None:
                 self.guard()
-            files.remove_folder(self.path(step))
+            files.remove_folder(self.path(old))

@@ -14,6 +14,7 @@ from polariscope.core.records import to_plain
 from polariscope.core.text import joined
 from polariscope.core.types import Recordable
 from polariscope.storage import FORMAT, SETTINGS
+from polariscope.storage.settings_records import problem_of
 
 HASH = "sha256"
 
@@ -97,24 +98,6 @@ def read_json(path: Path) -> Any:
         raise DamagedError(str(error)) from None
 
 
-SCHEMA: Mapping[str, type] = {
-    **dict.fromkeys(("data", "model", "training", "training_identity"), dict),
-    "hash": str,
-}
-"""Entries of the settings that every kind of training has, and their types."""
-ENTRIES: Mapping[str, Mapping[str, type]] = {
-    "data": {"name": str, "fingerprint": str},
-    "model": {
-        "n_latents": int,
-        "shape": list,
-        "net": dict,
-        "posterior": dict,
-        "prior": dict,
-        "likelihood": dict,
-    },
-    "training": {"steps": int, "seed": int, "batch_size": int, "log_every": int, "checkpoint_every": int},
-}
-"""Types of entries inside these, if they exist."""
 NAMED_BY = ("format", "data", "objective", "model", "training")
 IDENTITY = ("data", "objective", "model", "training_identity")
 
@@ -171,23 +154,9 @@ def read_settings(run: str | Path) -> dict[str, Any]:
     # The first hash covers the file; the second is the name of the run.
     if stored != files.digest(record) or record.get("hash") != settings_hash(record):
         raise DamagedError(f"{file} {CHANGED}")
-    _check_schema(file, record)
+    if problem := problem_of(record):
+        raise DamagedError(f"{file} is damaged: {problem}")
     return record
-
-
-def _check_schema(file: Path, record: Mapping[str, Any]) -> None:
-    """Check the entries that other modules read: a file with a new hash can still lack some of them."""
-    for name, kind in SCHEMA.items():
-        if not isinstance(record.get(name), kind):
-            raise DamagedError(f"{file} is damaged: it has no {name}.")
-    for part, entries in ENTRIES.items():
-        for name, kind in entries.items():
-            value = record[part].get(name)
-            if name in record[part] and (not isinstance(value, kind) or isinstance(value, bool)):
-                raise DamagedError(f"{file} is damaged: {part}.{name} is {type(value).__name__}.")
-    for name in ("net", "posterior", "prior", "likelihood"):
-        if not isinstance(record["model"].get(name, {"name": ""}).get("name"), str):
-            raise DamagedError(f"{file} is damaged: model.{name} has no name.")
 
 
 CHANGED = "does not match its hash: it was changed by hand or is damaged; repeat the run in another folder."

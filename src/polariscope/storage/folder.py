@@ -75,8 +75,9 @@ class RunFolder:
         self._made = False
         self._reported = False
         """If True, a damaged model was reported."""
-        self._before: dict[str, Any] | None = None
-        """Settings before :meth:`begin` changed those of a run that has checkpoints."""
+        self._before: tuple[dict[str, Any], Path] | None = None
+        """Settings of a run before :meth:`begin` extended it, and a copy of their file."""
+        self._copies = contextlib.ExitStack()
 
     def __enter__(self) -> RunFolder:
         files.check_target(self.path, "out", folder=True)
@@ -105,6 +106,7 @@ class RunFolder:
             files.remove_leftovers(folder)
 
     def __exit__(self, *_: object) -> None:
+        self._copies.close()
         self._lock.release()
         # A run that wrote nothing leaves no folder behind.
         if self.guard is None and self._made and [entry.name for entry in self.path.iterdir()] == [LOCK]:
@@ -247,12 +249,12 @@ class RunFolder:
         if is_foreign:
             raise ForeignError(f"{file} is not a model of the run in {self.path}: another run saved it.")
 
-    def set_model_aside(self) -> None:
-        """Rename a damaged model, so a new one can be written."""
+    def set_model_aside(self) -> Path:
+        """Rename a model that is damaged or of another run, so a new one can be written; return its new path."""
         self._check()
-        self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
+        return self.model_file.replace(self.model_file.with_name(f"{MODEL}{ASIDE}"))
 
-    def begin(self, record: dict[str, object]) -> None:
+    def begin(self, record: dict[str, Any]) -> None:
         """Write the settings of a run; a run with other settings, or with more steps already, raises an error.
 
         If the run has checkpoints, one of them must be usable: otherwise an error is raised and nothing is changed.
@@ -262,17 +264,24 @@ class RunFolder:
         # Called for its error, before anything is written: it raises if no checkpoint is usable.
         if self.checkpoints.steps:
             self._newest_checkpoint()
-        if not self.checkpoints.steps and not self.model_file.exists():
-            (self.path / LOG).unlink(
-                missing_ok=True
-            )  # its steps are not in a checkpoint and will be repeated
+        log = self.path / LOG
+        if log.exists() and not self.checkpoints.steps and not self.model_file.exists():
+            if log.stat().st_size:
+                logger.warning(
+                    "%s has a log, but neither checkpoints nor a model; training restarts from the first step.",
+                    self.path,
+                )
+            log.unlink()
         self.forget_failure()
         earlier = read_settings(self.path) if self.is_begun else None
         if earlier is not None and self.checkpoints.steps:
             record = _as_recorded(earlier, record)
             record["hash"] = settings_hash(record)
-            # Kept for revert(), if the extension fails before its first checkpoint.
-            self._before = earlier
+            if earlier["training"]["steps"] != record["training"]["steps"]:
+                # For revert(), if the extension fails before its first checkpoint. The copy is written now, because
+                # a full disk is a likely reason for the failure.
+                copy = self._copies.enter_context(files.spare_copy(self.path / SETTINGS))
+                self._before = earlier, copy
         if earlier != record:
             write_settings(self.path, record, self.guard)
         self._drop_cached()
@@ -293,17 +302,22 @@ class RunFolder:
         self._drop_cached()
 
     def revert(self) -> bool:
-        """Restore settings and log of a run if its extension failed before a checkpoint; return True if it did."""
-        settings = self._before
-        if settings is None or self.settings["training"]["steps"] == settings["training"]["steps"]:
+        """Restore settings and log of a run if its extension failed before a checkpoint; return True if it did.
+
+        This requires no free space on the disk.
+        """
+        if self._before is None:
             return False
+        settings, copy = self._before
         if max(self.checkpoints.steps, default=0) > settings["training"]["steps"]:
             return False
-        self._check()
         # An error about the log must not hide the one that ended the extension.
         with contextlib.suppress(DamagedError):
-            self.log.cut(self.mark())
-        write_settings(self.path, settings, self.guard)
+            self.log.cut(self.mark(), in_place=True)
+        self._check()
+        copy.replace(self.path / SETTINGS)
+        files.fsync_folder(self.path)
+        self._before = None
         self._drop_cached()
         return True
 
@@ -409,12 +423,9 @@ class RunFolder:
         model: Trained,
         state: Mapping[str, Tensor],
         metadata: Mapping[str, object],
-        keep_all: bool,
     ) -> None:
         """Write a checkpoint after flushing the log, whose length the checkpoint stores."""
         self.checkpoints.write(step, model, state, metadata, self.log.flush(), self.log.start.chain)
-        # Two are kept, so training can resume from the other if one is damaged.
-        self.checkpoints.prune(keep=None if keep_all else 2)
 
     def save_model(
         self, model: Trained, step: int, n_steps: int | None = None, stopped_at: int | None = None

@@ -129,7 +129,10 @@ def _run(run: RunFolder) -> Iterator[Finding]:
             yield _verify(entry, verify_journal, remedy)
             yield from _incomplete(entry, "the next course command removes it")
         elif entry.name.endswith(layout.ASIDE):
-            yield Finding(entry, "set aside", "it was damaged and has been computed again", "delete it")
+            what = "it was damaged and is computed again when it is required"
+            if entry.name == f"{layout.MODEL}{layout.ASIDE}":
+                what = "it was damaged or belongs to another run, and the model was made again"
+            yield Finding(entry, "set aside", what, "delete it")
         elif entry.name.endswith(files.PART):
             yield _leftover(entry)
         elif entry.name.startswith((layout.LEASE, layout.CLAIM, layout.CLOCK, layout.ASIDE)):

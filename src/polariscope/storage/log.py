@@ -77,11 +77,23 @@ class Log:
             os.fsync(file.fileno())
         return self.end
 
-    def cut(self, mark: Mark | None) -> None:
-        """Delete the lines after ``mark`` (None: all lines), because those steps are going to be repeated."""
+    def cut(self, mark: Mark | None, in_place: bool = False) -> None:
+        """Delete the lines after ``mark`` (None: all lines), because those steps are going to be repeated.
+
+        :param mark: end of the log.
+        :param in_place: (default False) if True, shorten the file instead of creating a new one. This requires no free
+            space, and is only for a process that has written the log already.
+        """
         mark = mark or self.start
         if mark.n_lines:
             self._check(mark, [earlier for earlier, _ in self._walk(to_lines=mark.n_lines)])
+        if in_place and self.path.exists():
+            with self.path.open("rb+") as file:
+                if self.guard is not None:
+                    self.guard()
+                file.truncate(mark.n_bytes)
+            self._end = mark
+            return
         before = self.path.read_bytes()[: mark.n_bytes] if self.path.exists() else b""
         with files.atomic(self.path, self.guard) as part:
             part.write_bytes(before)

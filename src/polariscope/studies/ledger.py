@@ -22,7 +22,6 @@ from polariscope.core.text import listed
 from polariscope.core.types import Recordable
 from polariscope.data.dataset import AbstractDataset
 from polariscope.runs.given_run import GivenRun
-from polariscope.runs.results import NotCachedError
 from polariscope.runs.run import Run
 from polariscope.storage import LINKS, STUDY, documents
 from polariscope.storage.folder import RunFolder
@@ -53,7 +52,17 @@ class Entry:
     kind: str = ""
     """Kind of failure: diverged, timeout, error."""
     message: str = ""
-    """Reason of the failure."""
+    """Reason of the failure, or why a trained run is waiting."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shortcoming:
+    """Reason why a run is not done."""
+
+    message: str = ""
+    """Damaged or missing result of a trained run; empty if training has not finished."""
+    is_failure: bool = False
+    """If True, an analysis raised an error that is neither about missing nor about damaged files."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,12 +166,23 @@ class Ledger:
 
     def is_done(self, run: StudyRun) -> bool:
         """Return True if a run and all its requested results exist and are intact; every hash is checked."""
+        return self.shortcoming(run) is None
+
+    def shortcoming(self, run: StudyRun) -> Shortcoming | None:
+        """Return the reason why a run is not done; None if it is done.
+
+        :param run: a run of the study.
+        """
         try:
+            if not is_trained(run):
+                return Shortcoming()
             self.check(run)
-        except Exception:
-            # An analysis, possibly of a plug-in, can raise anything; the worker that computes it records the failure.
-            return False
-        return True
+        except (PolariscopeError, OSError) as error:
+            return Shortcoming(str(error))
+        except Exception as error:
+            # Any other error is a mistake in an analysis, possibly of a plug-in. The other runs still have a state.
+            return Shortcoming(f"{type(error).__name__}: {error}", is_failure=True)
+        return None
 
     def opened(
         self, run: StudyRun, data: AbstractDataset | None = None, guard: files.Guard | None = None
@@ -181,13 +201,11 @@ class Ledger:
         )
 
     def check(self, run: StudyRun) -> None:
-        """Read all requested results of a run; raise an error if something is missing or damaged.
+        """Read all requested results of a trained run; raise an error if something is missing or damaged.
 
         :param run: a run of the study.
         """
         opened = self.opened(run)
-        if not is_trained(run):
-            raise NotCachedError(f"{run.folder} is not finished.")
         opened.log()
         opened.digest()
         opened.folder.artefacts.check_all()  # results over several runs use cached codes, too
@@ -217,18 +235,23 @@ class Ledger:
 
     def looks_done(self, run: StudyRun) -> bool:
         """Return True if a run was done when its files last changed: for display, not for decisions."""
+        return self._shown_shortcoming(run) is None
+
+    def _shown_shortcoming(self, run: StudyRun) -> Shortcoming | None:
+        """Return the reason why a run is not done; one that was done is checked again only if its files changed."""
         if not is_trained(run):
-            return False
+            return Shortcoming()
         model = RunFolder(run.folder).model_file if run.given is None else run.folder
         if not model.exists():
-            return False
+            return Shortcoming()
         # Adding or removing a file changes the folder's time; further training changes the model's time.
         stamp = (run.folder.stat().st_mtime_ns, model.stat().st_mtime_ns)
-        if self._done.get(run.hash) != stamp:
-            if not self.is_done(run):
-                return False
+        if self._done.get(run.hash) == stamp:
+            return None
+        shortcoming = self.shortcoming(run)
+        if shortcoming is None:
             self._done[run.hash] = stamp
-        return True
+        return shortcoming
 
     def failure(self, run: StudyRun) -> dict[str, Any] | None:
         """Return kind and reason of a failure; None if there is none, or if its record is unreadable."""
@@ -243,11 +266,16 @@ class Ledger:
         :param run: a run of the study.
         """
         step = saved_steps(run)
-        if self.looks_done(run):
+        shortcoming = self._shown_shortcoming(run)
+        if shortcoming is None:
             return Entry(run, "done", RunFolder(run.folder).finished_steps or step)
         if failure := self.failure(run):
             return Entry(run, "failed", step, failure["kind"], failure["message"])
-        return Entry(run, "running" if is_taken(run.folder) else "waiting", step)
+        if is_taken(run.folder):
+            return Entry(run, "running", step)
+        if shortcoming.is_failure:
+            return Entry(run, "failed", step, "error", shortcoming.message)
+        return Entry(run, "waiting", step, message=shortcoming.message)
 
     def entries(self) -> list[Entry]:
         """Return the state of each run within the budget."""

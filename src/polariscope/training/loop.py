@@ -177,15 +177,24 @@ def train_task(
             due = state.step % settings.checkpoint_every == 0 or is_last
             if run is not None and (due or is_interrupted or stop.is_set()):
                 saved = cast(Trained, state.model)  # networks that are trained in a folder can be saved
-                run.save_checkpoint(
-                    state.step, saved, state.tensors(), state.metadata(), keep_all=task.keeps_checkpoints
-                )
+                run.save_checkpoint(state.step, saved, state.tensors(), state.metadata())
+                _prune(task, run, is_last)
             # In the last step nothing is left to stop; stop_requests raises the signal again for the caller.
             if is_interrupted or (stop.is_set() and not is_last):
                 raise KeyboardInterrupt
+    if run is not None:
+        # Also if no step was left: the process that saved the last checkpoint can have been killed before it pruned.
+        _prune(task, run, is_last=True)
     if state.patience.is_exhausted:
         state.model.load_state_dict(state.patience.best_weights)
     return state
+
+
+def _prune(task: AbstractTask[Any], run: RunFolder, is_last: bool) -> None:
+    """Delete old checkpoints, unless the task keeps all."""
+    if not task.keeps_checkpoints:
+        # Two are kept, so training can resume from the other if one is damaged.
+        run.checkpoints.prune(2, task.state.step, task.settings.checkpoint_every, is_last)
 
 
 def n_validated(settings: TrainSettings) -> int:

@@ -35,8 +35,11 @@ def open_finished(run: RunFolder, steps: int, read: Callable[[Path], Opened]) ->
         run.check_belongs(run.model_file)  # also raises an error if the file is damaged
         finished = read(run.model_file) if run.is_finished_for(steps) else None
     except PolariscopeError as error:
-        logger.warning("%s It is recreated from the last checkpoint.", error)
-        run.set_model_aside()
+        source = (
+            "recreated from the last checkpoint" if run.checkpoints.steps else "trained again from step 0"
+        )
+        aside = run.set_model_aside()
+        logger.warning("%s It is %s; the old file is kept as %s.", error, source, aside.name)
         return None
     if finished is not None:
         # A damaged log only gives a warning, because the model does not depend on it.

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from polariscope.data.dataset import AbstractDataset
 
 VALIDATE_EVERY = 1000
+MAX_STEPS = 10**9
+"""Maximum number of gradient steps; a thousand steps a second would take twelve days."""
 ADAM_BETA1 = 0.9
 """Default β₁ of Adam; other optimisers accept no other value."""
 ADAMS = ("adam", "amsgrad")
@@ -38,7 +40,7 @@ ADAMS = ("adam", "amsgrad")
 class TrainSettings:
     """Length, optimiser, schedule and record of a training run; defaults as in bonheme2023 Tab. A.1."""
 
-    steps: Annotated[int, Ge(1)] = IMAGES.steps
+    steps: Annotated[int, Ge(1), Le(MAX_STEPS)] = IMAGES.steps
     """Number of gradient steps; for tables, by default 100 passes (2,000 to 20,000 steps). Published models use
     300,000."""
     epochs: Annotated[float, Gt(0)] | None = option(None, affects="files")
@@ -124,7 +126,14 @@ class TrainSettings:
         steps = self.steps
         if self.epochs is not None:
             # As in DataOrder: an incomplete batch is dropped, and a split smaller than a batch is one batch.
-            steps = max(1, round(self.epochs * max(1, n_train // self.batch_size)))
+            per_epoch = max(1, n_train // self.batch_size)
+            if self.epochs * per_epoch > MAX_STEPS:
+                raise InputError(
+                    "epochs",
+                    f"be at most {MAX_STEPS / per_epoch:,.0f} for these data",
+                    got=f"{self.epochs:g}",
+                )
+            steps = max(1, round(self.epochs * per_epoch))
         every = self.validate_every or self.log_every * math.ceil(VALIDATE_EVERY / self.log_every)
         return dataclasses.replace(self, steps=steps, epochs=None, validate_every=every)
 

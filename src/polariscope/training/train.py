@@ -199,7 +199,7 @@ def begin_narrow(
         run.begin(
             job.describe(str(torch_device), {"threads": check_threads(threads) or choose_threads(job, model)})
         )
-        run.save_checkpoint(0, model, state.tensors(), state.metadata(), keep_all=False)
+        run.save_checkpoint(0, model, state.tensors(), state.metadata())
 
 
 def choose_threads(job: RunPlan, model: Model, indices: Int[np.ndarray, " sample"] | None = None) -> int:

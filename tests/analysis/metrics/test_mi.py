@@ -62,7 +62,7 @@ def test_constants_know_nothing() -> None:
 def test_one_latent_or_one_bin_is_refused() -> None:
     with pytest.raises(InputError, match="at least 2 latents, got 1"):
         mi(noise(10, 1))
-    with pytest.raises(InputError, match="n_bins must lie between 2 and 1000, got 1"):
+    with pytest.raises(InputError, match="n_bins must lie between 2 and 1,000, got 1"):
         mi(noise(10, 2), n_bins=1)
 
 

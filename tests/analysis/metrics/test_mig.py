@@ -221,7 +221,7 @@ def test_chens_interval_and_chance_are_those_of_resampled_draws_and_shuffled_fac
             {"variant": "chen", "variance": np.ones((12, 2)), "n_samples": 1},
             "n_samples must be at least 2, got 1",
         ),
-        ({"n_bins": 1}, "n_bins must lie between 2 and 1000, got 1"),
+        ({"n_bins": 1}, "n_bins must lie between 2 and 1,000, got 1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict, words: str) -> None:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import originals
-from polariscope.core.errors import InputError
+from polariscope.core import files
+from polariscope.core.errors import InputError, PolariscopeError
+from polariscope.data.chain import apply_variants
 from polariscope.data.published.celeba import CelebADataset
+from polariscope.data.sources import load_recorded
 
 
 def test_padding_keeps_the_whole_image_between_black_bars(folder: Path) -> None:
@@ -94,3 +97,57 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> No
     file.symlink_to(tmp_path / "outside.jpg")
     with pytest.raises(InputError, match="is a link to a file outside"):
         CelebADataset(str(folder)).images([0])
+
+
+def test_a_changed_picture_of_the_same_size_changes_the_fingerprint_and_the_cached_images(
+    folder: Path,
+) -> None:
+    originals.celeba(folder)
+    before = CelebADataset(str(folder))
+    images, fingerprints = before.images([0, 1]), {before.fingerprint}
+    first, second = sorted((folder / "img_align_celeba").glob("*.jpg"))[:2]
+    content = first.read_bytes()
+    length = max(len(content), second.stat().st_size)
+    # Bytes after the end of a JPEG are ignored.
+    first.write_bytes(second.read_bytes().ljust(length, b"\0"))
+    second.write_bytes(content.ljust(length, b"\0"))
+    padded = CelebADataset(str(folder))
+    np.testing.assert_array_equal(padded.images([1, 0]), images)
+    fingerprints.add(padded.fingerprint)
+    swapped = (first.read_bytes(), second.read_bytes())
+    first.write_bytes(swapped[1])
+    second.write_bytes(swapped[0])
+    after = CelebADataset(str(folder))
+    assert len({*fingerprints, after.fingerprint}) == 3
+    np.testing.assert_array_equal(after.images([0, 1]), images)
+
+
+def test_the_digest_of_a_folder_is_computed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    originals.celeba(folder)
+    fingerprint = CelebADataset(str(folder)).fingerprint
+
+    def fail(path: Path) -> str:
+        assert path.suffix != ".jpg", "a picture was read again"
+        return digest_file(path)
+
+    digest_file = files.digest_file
+    monkeypatch.setattr(files, "digest_file", fail)
+    assert CelebADataset(str(folder)).fingerprint == fingerprint
+
+
+@pytest.mark.parametrize("variants", [(), ["grey"]])
+def test_a_record_of_0_2_0_is_loaded_with_a_warning(
+    folder: Path, variants: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    originals.celeba(folder)
+    data = CelebADataset(str(folder))
+    before = data.as_recorded_before()
+    assert before is not None
+    record = apply_variants(before, variants).describe() if variants else before.describe()
+    record["fingerprint"] = (apply_variants(before, variants) if variants else before).fingerprint
+    loaded = load_recorded(record)
+    assert "recorded by version 0.2.0 with names and sizes" in caplog.text
+    assert loaded.fingerprint == record["fingerprint"]
+    next((folder / "img_align_celeba").glob("*.jpg")).write_bytes(b"x")
+    with pytest.raises(PolariscopeError, match="has changed since it was recorded"):
+        load_recorded(record)

@@ -13,6 +13,7 @@ from polariscope.analysis.regime.latent_types import VariableType
 from polariscope.analysis.regime.posterior import RelativePosterior
 from polariscope.analysis.regime.regime import CriteriaTable, Mixedness, MixtureLabel, Polarisation
 from polariscope.analysis.regime.rule import TypeRule
+from polariscope.numerics.column_blocks import by_columns
 from polariscope.numerics.intervals import mean_with_interval
 
 
@@ -86,9 +87,13 @@ InUse = Bool[np.ndarray, " latent"]
 Criterion = Callable[[RelativePosterior], InUse]
 
 
+def _std(values: Float[np.ndarray, "sample latent"]) -> Float[np.ndarray, " latent"]:
+    return values.std(axis=0)
+
+
 def std_of_mean(posterior: RelativePosterior, *, threshold: float = 0.5) -> InUse:
     """std(μ) > 0.5. zietlow2022 §3.3.2, for Δ_KL."""
-    return posterior.mean.std(axis=0) > threshold
+    return by_columns(_std, posterior.mean) > threshold
 
 
 def mean_variance(posterior: RelativePosterior, *, threshold: float = 0.8) -> InUse:
@@ -102,8 +107,9 @@ def kl_tail(posterior: RelativePosterior, *, tolerance: float = 0.1) -> InUse:
     The source judges "μ ≈ 0, σ ≈ 1" by eye; the tolerance is ours. The tail has no gaps: a latent that looks like the
     prior counts as in use if its KL is larger than that of a latent that does not look like the prior.
     """
-    centred = (posterior.mean**2).mean(axis=0) <= tolerance
-    wide = np.abs(np.sqrt(posterior.variance).mean(axis=0) - 1) <= tolerance
+    centred = by_columns(lambda mean: (mean**2).mean(axis=0), posterior.mean) <= tolerance
+    std = by_columns(lambda variance: np.sqrt(variance).mean(axis=0), posterior.variance)
+    wide = np.abs(std - 1) <= tolerance
     order = order_by_kl(posterior)
     # Accumulate from the smallest KL: the tail ends at the first latent that differs from the prior.
     tail = np.logical_and.accumulate((centred & wide)[order[::-1]])[::-1]
@@ -124,12 +130,12 @@ def kl_udr(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
 
 def std_pruning(posterior: RelativePosterior, *, threshold: float = 0.05) -> InUse:
     """std(μ) ≥ 0.05. disentanglement_lib code, pruning before the FactorVAE metric."""
-    return posterior.mean.std(axis=0) >= threshold
+    return by_columns(_std, posterior.mean) >= threshold
 
 
 def active_units(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
     """Var(μ) > 0.01. Burda et al., Importance Weighted Autoencoders (burda2016)."""
-    return posterior.mean.var(axis=0) > threshold
+    return by_columns(lambda mean: mean.var(axis=0), posterior.mean) > threshold
 
 
 def mixture_label(posterior: RelativePosterior, *, alpha: float = TypeRule.alpha) -> InUse:
@@ -171,7 +177,7 @@ def order_by_kl(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
     Ties, such as the infinite KLs of a deterministic encoder, are ordered by the spread of the mean, then by index.
     """
     # np.lexsort sorts by its last key first.
-    return np.lexsort((-posterior.absolute_mean.std(axis=0), -mean_with_interval(posterior.kl)[0]))
+    return np.lexsort((-by_columns(_std, posterior.absolute_mean), -mean_with_interval(posterior.kl)[0]))
 
 
 def order_by_variance(posterior: RelativePosterior) -> Int[np.ndarray, " latent"]:
@@ -194,8 +200,12 @@ def polarisation(posterior: RelativePosterior) -> Polarisation:
     active = std_of_mean(posterior)
     kl = float(posterior.gaussian_kl.mean(axis=0).sum())
     # 2 KL = μ² + σ² − log σ² − 1, so omitting σ² subtracts E[σ²]/2 from the latent's KL.
-    active_kl = posterior.gaussian_kl[:, active].mean(axis=0) - posterior.variance[:, active].mean(axis=0) / 2
-    approximate = float(active_kl.sum())
+    # One latent at a time, because a copy of all active ones can be large.
+    active_kl = [
+        posterior.gaussian_kl[:, latent].mean() - posterior.variance[:, latent].mean() / 2
+        for latent in np.flatnonzero(active)
+    ]
+    approximate = float(np.sum(active_kl))
     return Polarisation(
         _relative_error(kl, approximate), kl, approximate, tuple(np.flatnonzero(active).tolist())
     )

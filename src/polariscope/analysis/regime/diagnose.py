@@ -36,6 +36,7 @@ from polariscope.analysis.representation import Representation, draw_sampled
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import generator
 from polariscope.core.types import ArrayInput
+from polariscope.numerics.column_blocks import by_columns
 from polariscope.numerics.dependence import (
     correlation,
     covariance,
@@ -114,15 +115,23 @@ def diagnose(
 
 
 def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regime:
+    sources = {"mean": representation.mean, "sampled": representation.sampled}
+    covariances = {name: covariance(array) for name, array in sources.items()}
+    noise_free = noise_free_covariance(
+        representation.mean, representation.variance, representation.covariance
+    )
+    binned = {name: discretise(array) for name, array in sources.items()}
+    informations = {name: mutual_information_table(bins) for name, bins in binned.items()}
+    chances = {name: chance_information_table(bins, seed, name) for name, bins in binned.items()}
+    # Everything above is computed and freed first, because the moments in float64 are twice as large as the codes.
+    del binned
     posterior = relative_posterior(representation)
     latents = _latents(posterior, rule, generator(seed, "diagnose", "bootstrap"))
     types = [latent.type for latent in latents]
     not_passive = np.array([name != "passive" for name in types])
-    sources = {"mean": representation.mean, "sampled": representation.sampled}
     # Ranks of a polarised model: passive means are nearly constant, but passive samples are noise of the prior's
     # variance.
     expected = {"mean": int(not_passive.sum()), "sampled": len(types)}
-    covariances = {name: covariance(array) for name, array in sources.items()}
     explained = redundancy(covariances["mean"], not_passive, representation.n_samples)
     latents = tuple(
         dataclasses.replace(
@@ -132,16 +141,10 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         )
         for latent, share in zip(latents, explained, strict=True)
     )
-    binned = {name: discretise(array) for name, array in sources.items()}
-    informations = {name: mutual_information_table(bins) for name, bins in binned.items()}
-    chances = {name: chance_information_table(bins, seed, name) for name, bins in binned.items()}
     structures = {
         name: _structure(covariances[name], informations[name], chances[name], expected[name])
         for name in sources
     }
-    noise_free = noise_free_covariance(
-        representation.mean, representation.variance, representation.covariance
-    )
     tables = DependenceTables(
         (covariances["mean"], covariances["sampled"], noise_free),
         (informations["mean"], informations["sampled"]),
@@ -195,9 +198,9 @@ def _latents(
         kl.tolist(),
         interval.tolist(),
         mean.mean(axis=0).tolist(),
-        mean.std(axis=0).tolist(),
+        by_columns(lambda values: values.std(axis=0), mean).tolist(),
         variance.mean(axis=0).tolist(),
-        variance.var(axis=0).tolist(),
+        by_columns(lambda values: values.var(axis=0), variance).tolist(),
         moments_of_latents.mean.tolist(),
         moments_of_latents.variance.tolist(),
         labels.known.tolist(),

@@ -14,6 +14,7 @@ from polariscope.analysis.regime.note import Note
 from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, not_drawn
 from polariscope.analysis.regime.regime import Latent
 from polariscope.analysis.representation import Representation
+from polariscope.numerics.column_blocks import by_columns
 from polariscope.numerics.dependence import total_correlation_of
 
 ENOUGH = 100
@@ -155,7 +156,7 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
         if indices:
             yield Draft(kind, frozenset(indices))
     # The published rule uses variances only, so a posterior with another mean than the prior can count as passive.
-    displaced = (posterior.mean**2).mean(axis=0) >= alpha
+    displaced = by_columns(lambda mean: (mean**2).mean(axis=0), posterior.mean) >= alpha
     moved = [latent.index for latent in latents if latent.type == "passive" and displaced[latent.index]]
     if moved:
         yield Draft("displaced", frozenset(moved), {"alpha": alpha})

@@ -36,8 +36,8 @@ class CelebADataset(AbstractPicturesDataset):
 
     One folder must contain ``img_align_celeba`` (the folder, or the ``.zip``) and ``list_attr_celeba.txt``, directly or
     in ``Anno``. The official split is available if ``list_eval_partition.txt`` is there too. The images are decoded
-    once into the cache folder: 2.5 GB at 64 pixels. Files in a folder are identified by their names and sizes, not by
-    their bytes.
+    once into the cache folder: 2.5 GB at 64 pixels. Files in a folder are identified by their names and
+    contents, which are read once.
 
     Reference: liu2015.
     """

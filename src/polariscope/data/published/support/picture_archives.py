@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import copy
 import functools
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +17,14 @@ from polariscope.core import archives
 from polariscope.core.errors import InputError
 from polariscope.core.paths import check_regular, text_name
 from polariscope.core.progress import Task
-from polariscope.data.cache import content_digest
+from polariscope.data.cache import content_digest, folder_digest
 from polariscope.data.originals import AbstractPublishedDataset
 from polariscope.data.published.support.decoding import Mode, decode
 
 LARGEST_PICTURE = 50 * 2**20
 """Maximum size of a picture file in bytes."""
+BY_SIZES = "_is_identified_by_sizes"
+"""Attribute of a dataset whose fingerprint is that of version 0.2.0."""
 
 
 class AbstractPicturesDataset(AbstractPublishedDataset):
@@ -98,10 +101,22 @@ class AbstractPicturesDataset(AbstractPublishedDataset):
             yield entry.name, stream.read(entry.size)
 
     def _picture_digests(self) -> list[object]:
-        """Return identifiers of the pictures: the digest of the archive, or names and sizes of the files."""
+        """Return identifiers of the pictures: the digest of the archive, or of the files in the folder."""
         if self._root.is_file():
             return [content_digest(self._root)]
-        return [[name, (self._root / name).stat().st_size] for name in self.names]
+        if self.__dict__.get(BY_SIZES):
+            return [[name, (self._root / name).stat().st_size] for name in self.names]
+        return [folder_digest(self._root, self.names)]
+
+    def as_recorded_before(self) -> AbstractPicturesDataset | None:
+        """Return the dataset with its fingerprint of 0.2.0, of names and sizes of the files; None for an archive."""
+        if self._root.is_file():
+            return None
+        earlier = copy.copy(self)
+        earlier.__dict__.pop("fingerprint", None)
+        # Cached images are still identified by the contents of the files.
+        earlier.__dict__.update({BY_SIZES: True, "_key": self._key})
+        return earlier
 
     def _write(self, array: np.ndarray, progress: Task) -> None:
         position = {name: index for index, name in enumerate(self.names)}
