@@ -53,6 +53,11 @@ class AbstractModel(nn.Module, abc.ABC):
         """Number of latent variables."""
 
     @property
+    def code_shape(self) -> tuple[int, ...]:
+        """Shape of one code, with the channel first: (channel, height, width) for a convolutional encoder."""
+        return (self.n_latents,)
+
+    @property
     @abc.abstractmethod
     def has_decoder(self) -> bool:
         """True if there is a decoder."""

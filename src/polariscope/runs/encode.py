@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from polariscope.analysis.code_view import CodeView, Per
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.data_like import DataLike
@@ -27,6 +28,7 @@ def encode(
     part: Part = Observations.part,
     step: int | None = Observations.step,
     second: str = "log_variance",
+    per: Per = CodeView.per,
 ) -> Representation:
     """Return mean, variance and sampled representation of observations drawn without replacement.
 
@@ -41,6 +43,8 @@ def encode(
     :param step: (default None: the finished model) step of a checkpoint, for a run folder.
     :param second: (default "log_variance") meaning of the second array if a function returns a pair: "log_variance",
         "variance" or "std".
+    :param per: (default "channel") unit of a diagnosis of codes with several axes, (channel, height, width): "channel"
+        pools the positions of each channel, "value" treats each value as a latent.
     """
     if second != "log_variance" and (isinstance(model, (str, Path, AbstractModel))):
         raise InputError(
@@ -77,7 +81,7 @@ def encode(
 
         model = WrappedModel(model, second=second)
     indices = subset.choose(len(dataset), None)
-    representation = represent(model, dataset, indices, seed)
-    effect = decoder_effect(model, dataset, indices, seed)
+    representation = represent(model, dataset, indices, seed, per=per)
+    effect = decoder_effect(model, dataset, indices, seed, per)
     fit = likelihood_fit(model, dataset, indices, seed, "given", natural_likelihood(dataset))
     return dataclasses.replace(representation, **effect.as_fields(), fit=fit)

@@ -114,12 +114,17 @@ def kl_tail(posterior: RelativePosterior, *, tolerance: float = 0.1) -> InUse:
 
 def kl_threshold(posterior: RelativePosterior, *, threshold: float = 0.1) -> InUse:
     """KL > 0.1 nats. mathieu2019 code, which leaves the threshold to the caller; 0.1 is ours."""
-    return mean_with_interval(posterior.kl)[0] > threshold
+    return _kl_of_position(posterior) > threshold
 
 
 def kl_udr(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
     """KL > 0.01 nats. The code of UDR (duan2020)."""
-    return mean_with_interval(posterior.kl)[0] > threshold
+    return _kl_of_position(posterior) > threshold
+
+
+def _kl_of_position(posterior: RelativePosterior) -> Float[np.ndarray, " latent"]:
+    """Return the mean KL of one value: published rules are for latents, not for channels with many positions."""
+    return mean_with_interval(posterior.kl)[0] / posterior.n_positions
 
 
 def std_pruning(posterior: RelativePosterior, *, threshold: float = 0.05) -> InUse:
@@ -194,7 +199,8 @@ def polarisation(posterior: RelativePosterior) -> Polarisation:
     active = std_of_mean(posterior)
     kl = float(posterior.gaussian_kl.mean(axis=0).sum())
     # 2 KL = μ² + σ² − log σ² − 1, so omitting σ² subtracts E[σ²]/2 from the latent's KL.
-    active_kl = posterior.gaussian_kl[:, active].mean(axis=0) - posterior.variance[:, active].mean(axis=0) / 2
+    variances = posterior.variance[:, active].mean(axis=0) * posterior.n_positions
+    active_kl = posterior.gaussian_kl[:, active].mean(axis=0) - variances / 2
     approximate = float(active_kl.sum())
     return Polarisation(
         _relative_error(kl, approximate), kl, approximate, tuple(np.flatnonzero(active).tolist())

@@ -40,7 +40,7 @@ class WrappedModel(AbstractModel):
     :param encoder: a module or function from a batch of observations to a posterior, in any of the common forms:
         ``(mean, log_variance)``, optionally followed by a draw; a mapping or object that names its parts (mean, mu,
         embedding; log_variance, logvar, log_covariance, variance, std; latent_dist); a normal distribution of PyTorch.
-        Codes with several axes are flattened.
+        Codes with several axes, (channel, height, width), are diagnosed per channel.
     :param decoder: (default None) a module or function from a batch of latents to observations.
     :param likelihood: (default "auto") meaning of the decoder's outputs: "bernoulli" for probabilities,
         "bernoulli-logits", "gaussian" for means; "auto" for probabilities if all are in [0, 1], otherwise means.
@@ -125,6 +125,10 @@ class WrappedModel(AbstractModel):
         return self.prior.n_latents
 
     @property
+    def code_shape(self) -> tuple[int, ...]:
+        return self._code_shape or (self.n_latents,)
+
+    @property
     def has_decoder(self) -> bool:
         return self.decoder is not None
 
@@ -169,11 +173,6 @@ class WrappedModel(AbstractModel):
             self._prior = build(priors, self._recipe).build(mean.shape[1], None, 0, torch.Generator())
             assert self._prior is not None
             self._prior.to(device=mean.device, dtype=mean.dtype)
-            if len(encoded.code_shape) > 1:
-                sizes = " × ".join(map(str, encoded.code_shape))
-                self._notes["flattened"] = (
-                    f"Codes of shape {sizes} were flattened to {mean.shape[1]} latents."
-                )
         # A model without a fixed shape can return other codes for another batch.
         _check_n_latents(self._prior.n_latents, mean.shape[1])
         self._check_repeatable(x)
