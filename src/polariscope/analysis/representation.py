@@ -25,6 +25,8 @@ from polariscope.core.seeds import generator
 if TYPE_CHECKING:
     import pandas
 
+    from polariscope.analysis.aggregate_posterior import AggregatePosterior
+
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
 """Kinds of factors: unordered classes, ordered classes, classes on a circle, and measured values."""
 ARRAYS = (
@@ -187,7 +189,9 @@ class Representation(AbstractRecord):
 
     def _checked_code_shape(self, n_latents: int) -> tuple[int, ...]:
         check_word("per", self.per, get_args(Per))
-        code_shape = tuple(int(size) for size in self.code_shape) or (n_latents,)
+        code_shape = tuple(int(size) for size in self.code_shape)
+        if len(code_shape) < 2:  # one axis has the length of the arrays, also if columns were selected
+            return (n_latents,)
         if math.prod(code_shape) != n_latents or min(code_shape) < 1:
             raise InputError(
                 "code_shape",
@@ -284,6 +288,17 @@ class Representation(AbstractRecord):
 
     def _by_unit(self, array: Float[np.ndarray, "*_ latent"]) -> Float[np.ndarray, "*_ unit position"]:
         return array.reshape(*array.shape[:-1], self.n_units, self.n_positions)
+
+    def aggregate_posterior(self, seed: int = 0) -> AggregatePosterior:
+        """Return the scale of the codes and their distance from a Gaussian prior, per latent or channel.
+
+        See :func:`polariscope.analysis.aggregate_posterior.aggregate_posterior`.
+
+        :param seed: (default 0) seed of the comparison with the prior.
+        """
+        from polariscope.analysis.aggregate_posterior import aggregate_posterior
+
+        return aggregate_posterior(self, seed=seed)
 
     def _summary(self) -> list[tuple[str, str]]:
         """Return labels and texts that describe the arrays."""

@@ -13,6 +13,8 @@ from polariscope.cli.command import Flag, command, explicit_options
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
+    from polariscope.analysis.aggregate_posterior import AggregatePosterior
+    from polariscope.analysis.code_view import CodeView, Per
     from polariscope.analysis.decomposition import Decomposition
     from polariscope.analysis.regime.regime import Regime
     from polariscope.analysis.regime.rule import TypeRule
@@ -27,6 +29,8 @@ class DiagnoseOptions:
 
     details: bool = False
     """Also print all the evidence: dependence, criteria, sensitivity to α."""
+    aggregate: bool = False
+    """Also print the aggregate posterior: mean, SD and scale factor of each latent, and its distance from the prior."""
     decompose: bool = False
     """Also decompose the KL into mutual information, total correlation and dimension-wise KL."""
     json: Annotated[Path, Flag("FILE")] | None = None
@@ -35,6 +39,7 @@ class DiagnoseOptions:
 
 @command(
     rule="polariscope.analysis.regime.rule.TypeRule",
+    view="polariscope.analysis.code_view.CodeView",
     observations="polariscope.data.observations.Observations",
     options=DiagnoseOptions,
 )
@@ -42,6 +47,7 @@ def diagnose(
     context: typer.Context,
     targets: Targets,
     rule: TypeRule,
+    view: CodeView,
     observations: Observations,
     options: DiagnoseOptions,
 ) -> None:
@@ -52,8 +58,9 @@ def diagnose(
     command reads it again, and results with other settings are stored next to it. If there are several runs, each is
     diagnosed, and 'polariscope table' compares them.
 
-    A FILE.npz from any library contains the arrays mean and variance (or log_variance), both (sample, latent), and
-    optionally sampled and factors. --decompose uses at most 5000 observations.
+    A FILE.npz from any library contains the arrays mean and variance (or log_variance), both (sample, latent) or
+    (sample, channel, height, width), and optionally sampled and factors. Codes with positions are diagnosed per
+    channel; --per value treats each value as a latent. --decompose uses at most 5000 observations.
     """
     from polariscope.cli.console import say
     from polariscope.cli.diagnosis_output import print_regime
@@ -63,12 +70,18 @@ def diagnose(
     records: dict[str, Any] = {}
     for target, run in zip(targets, runs, strict=True):
         say_target(target, targets)
-        regime, decomposition = measure(run or target, rule, observations, decompose=options.decompose)
+        regime, decomposition = measure(
+            run or target, rule, observations, decompose=options.decompose, per=view.per
+        )
         print_regime(regime, details=options.details)
         noise = None if run is None else run.noise(observations.step)
         if noise is not None:
             say(f"{noise.in_words}.")
         parts: dict[str, Any] = {}
+        if options.aggregate:
+            aggregate = aggregate_of(run or target, observations, view.per)
+            say(f"\n{aggregate}\n")
+            parts["aggregate"] = aggregate.to_dict()
         if decomposition is not None:
             say(f"\n{decomposition}\n")
             parts["decomposition"] = decomposition.to_dict()
@@ -82,19 +95,40 @@ def diagnose(
 
 
 def measure(
-    target: Path | Run, rule: TypeRule, observations: Observations, *, decompose: bool
+    target: Path | Run,
+    rule: TypeRule,
+    observations: Observations,
+    *,
+    decompose: bool,
+    per: Per,
 ) -> tuple[Regime, Decomposition | None]:
-    """Diagnose a run, with cached results, or the arrays in a file; decompose the KL if ``decompose`` is True."""
+    """Diagnose a run, with cached results, or the arrays in a file; decompose the KL if ``decompose`` is True.
+
+    Codes of a run have one axis, so ``per`` applies to files only.
+    """
     rules = dataclasses.asdict(rule)
     if not isinstance(target, Path):
         where = observations.options()
         parts = target.decomposition(**where) if decompose else None
         return target.regime(**rules, **where), parts
     from polariscope.analysis.code_files import load_codes
+    from polariscope.analysis.decomposition import affordable_samples
     from polariscope.analysis.decomposition import decompose as decompose_codes
     from polariscope.analysis.regime.diagnose import diagnose as diagnose_codes
 
     seed = observations.seed
     codes = load_codes(target, seed)
-    decomposition = decompose_codes(codes, seed=seed) if decompose else None
-    return diagnose_codes(codes, **rules, seed=seed), decomposition
+    decomposition = decompose_codes(codes, affordable_samples(codes), seed) if decompose else None
+    return diagnose_codes(codes, **rules, seed=seed, per=per), decomposition
+
+
+def aggregate_of(target: Path | Run, observations: Observations, per: Per) -> AggregatePosterior:
+    """Return the aggregate posterior of a run or of the codes in a file, as its report shows it."""
+    from polariscope.models.aggregate import aggregate_of_model
+
+    if not isinstance(target, Path):
+        model, codes = target.model(observations.step), target.representation(**observations.options())
+        return aggregate_of_model(codes, model, observations.seed)
+    from polariscope.analysis.code_files import load_codes
+
+    return aggregate_of_model(load_codes(target, observations.seed).viewed(per), None, observations.seed)

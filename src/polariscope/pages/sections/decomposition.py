@@ -29,11 +29,11 @@ class DecompositionSection(AbstractSection):
         stored = subject.newest("decomposition")
         if stored is None and (subject.run is not None or not subject.has_rate):
             return None
-        from polariscope.analysis.decomposition import Decomposition, decompose
+        from polariscope.analysis.decomposition import Decomposition, affordable_samples, decompose
 
         if stored is not None:
             return Decomposition.from_dict(stored)
-        return decompose(subject.representation, seed=subject.seed)
+        return decompose(subject.representation, affordable_samples(subject.representation), subject.seed)
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
         """Return a row for each part."""
