@@ -17,8 +17,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 from polariscope.core.seeds import generator
 from polariscope.core.tables import TextTable
-from polariscope.core.text import interval as interval_text
-from polariscope.core.text import number
+from polariscope.core.text import percent, readable
 from polariscope.numerics.intervals import NORMAL_QUANTILE, Interval
 from polariscope.numerics.two_samples import (
     Coverage,
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 MAX_COMPARED = 1000
 """Maximum number of draws of q(z) and of the prior that are compared."""
+MAX_PRODUCTS = 2_500_000_000
+"""Maximum number of products of values for the distances between two samples."""
 MIN_COMPARED = 40
 """Minimum number of draws for a comparison with the prior."""
 
@@ -87,7 +88,7 @@ class AggregatePosterior(AbstractStoredRecord, remedy="compute it again"):
     moments: AggregateMoments
     """Moments over all values of the codes: one scale for the whole code."""
     distance: Distance | None
-    """Energy distance from the prior of all latents jointly, in units of the prior's standard deviations."""
+    """Energy distance of whole codes from the prior, in units of the prior's standard deviations."""
     coverage: Coverage | None
     """Share of the prior's mass that contains data, averaged over random directions in the space of the latents in
     use."""
@@ -134,19 +135,22 @@ class AggregatePosterior(AbstractStoredRecord, remedy="compute it again"):
     def summary(self) -> str:
         """Sentences about the scale of the codes and the fit to the prior."""
         moments = self.moments
+        low, high = map(readable, moments.scale_interval)
         parts = [
-            f"Aggregate posterior: mean {number(moments.mean)}, SD {number(moments.std)} over all values, so the scale "
-            f"factor is {number(moments.scale)} ({interval_text(moments.scale_interval, '.3f')})."
+            f"Aggregate posterior: mean {readable(moments.mean)}, SD {readable(moments.std)} over all values, so the "
+            f"scale factor is {readable(moments.scale)} ({low} to {high})."
         ]
         if self.distance is not None and self.coverage is not None:
             differs = "differs" if self.distance.p_value <= 0.05 else "does not differ significantly"
+            where = "at one position" if self.n_positions > 1 else "along a random direction"
             parts.append(
-                f"It {differs} from the prior: energy distance {number(self.distance.value)}, 95 % quantile of equal "
-                f"distributions {number(self.distance.null_high)} (p = {self.distance.p_value:.2g})."
+                f"It {differs} from the prior: the energy distance of whole codes is {readable(self.distance.value)}, "
+                f"and the 95 % quantile for equal distributions is {readable(self.distance.null_high)} (p = "
+                f"{self.distance.p_value:.2g})."
             )
             parts.append(
-                f"{self.coverage.value:.0%} of the prior's mass contains data along a random direction "
-                f"({self.coverage.expected:.0%} if they were equal)."
+                f"{percent(self.coverage.value)} of the prior's mass {where} contains data "
+                f"({percent(self.coverage.expected)} for equal distributions)."
             )
         return " ".join([*parts, *self.notes])
 
@@ -157,13 +161,11 @@ class AggregatePosterior(AbstractStoredRecord, remedy="compute it again"):
             distance, share = marginal.distance, marginal.coverage
             table.add_row(
                 str(marginal.index),
-                number(marginal.moments.mean),
-                number(marginal.moments.std),
-                number(marginal.moments.scale),
-                interval_text(marginal.moments.scale_interval, ".3f"),
-                "–" if distance is None else number(distance.value),
-                "–" if distance is None else number(distance.null_high),
-                "–" if share is None else f"{share.value:.0%}",
+                *map(readable, (marginal.moments.mean, marginal.moments.std, marginal.moments.scale)),
+                " to ".join(map(readable, marginal.moments.scale_interval)),
+                readable(None if distance is None else distance.value),
+                readable(None if distance is None else distance.null_high),
+                percent(None if share is None else share.value),
             )
         return f"{self.summary}\n\n{table}"
 
@@ -191,15 +193,16 @@ def aggregate_posterior(
     ``latents_std``. Intervals are over observations: each observation contributes the average over its positions, since
     its positions are correlated.
 
-    The comparison with the prior uses one draw z ~ q(z|x) per observation, at one random position, so rows are
-    independent. For each latent, it gives the Kolmogorov–Smirnov distance with its null distribution, and the share of
-    the prior's mass that contains data (:func:`polariscope.numerics.two_samples.coverage`). For all latents jointly, at
-    one position, it gives the energy distance with its permutation null
-    (:func:`polariscope.numerics.two_samples.energy_distance`) and, in the space of the latents in use, the share of the
-    prior's mass averaged over random directions (:func:`polariscope.numerics.two_samples.sliced_coverage`). The share
-    is 0.97 if q(z) is the prior, and small if codes fill a small part of it, so that most samples from the prior are
-    far from any data. Dependence between positions is not part of this comparison. All values are relative to the
-    prior's moments. At most 1,000 draws are compared.
+    The comparison with the prior uses one draw z ~ q(z|x) per observation, so rows are independent. For whole codes,
+    with all latents and positions, it gives the energy distance with its permutation null
+    (:func:`polariscope.numerics.two_samples.energy_distance`). For each latent, or each channel at one random position
+    of every observation, it gives the Kolmogorov–Smirnov distance with its null distribution, and the share of the
+    prior's mass that contains data (:func:`polariscope.numerics.two_samples.coverage`). In the space of the latents in
+    use, it gives this share averaged over random directions
+    (:func:`polariscope.numerics.two_samples.sliced_coverage`). The share is 0.97 if q(z) is the prior, and small if
+    codes fill a small part of it, so that most samples from the prior are far from any data. It does not show
+    dependence between positions, which the energy distance includes. All values are relative to the prior's moments. At
+    most 1,000 draws are compared, and fewer whole codes if they have more than 2,500 values.
 
     A deterministic encoder has σ² = 0, and q(z) is the distribution of its codes. A conditional prior is not a single
     prior, so only moments are computed; the same holds for a prior that is not Gaussian, unless ``draws`` are passed,
@@ -231,17 +234,23 @@ def aggregate_posterior(
     rows = None if notes else _compared(representation, draws, seed)
     in_use = [index for index, use in enumerate(uses(representation)) if use.in_use]
     in_use = in_use or list(range(representation.n_units))
+    distance = share = None
+    if rows is not None:
+        # Fewer rows of large codes, because the time grows with their number of values.
+        n_rows = max(MIN_COMPARED, math.isqrt(MAX_PRODUCTS // representation.n_latents))
+        distance = energy_distance(
+            rows.codes[:n_rows], rows.prior[:n_rows], generator(seed, "aggregate", "permutation")
+        )
+        share = sliced_coverage(
+            rows.codes_at_position[:, in_use],
+            rows.prior_at_position[:, in_use],
+            generator(seed, "aggregate", "directions"),
+        )
     return AggregatePosterior(
         marginals=tuple(_marginal(representation, unit, rows) for unit in range(representation.n_units)),
         moments=_moments(representation.mean, representation.variance),
-        distance=None
-        if rows is None
-        else energy_distance(*rows[:2], generator(seed, "aggregate", "permutation")),
-        coverage=None
-        if rows is None
-        else sliced_coverage(
-            rows.codes[:, in_use], rows.prior[:, in_use], generator(seed, "aggregate", "directions")
-        ),
+        distance=distance,
+        coverage=share,
         in_use=tuple(in_use),
         unit=representation.unit,
         n_samples=representation.n_samples,
@@ -255,35 +264,39 @@ def aggregate_posterior(
 class _Rows(NamedTuple):
     """Independent draws of q(z) and of the prior, both relative to the prior's moments."""
 
-    codes: Float[np.ndarray, "draw unit"]
-    prior: Float[np.ndarray, "draw unit"]
+    codes: Float[np.ndarray, "row latent"]
+    prior: Float[np.ndarray, "row_of_prior latent"]
+    codes_at_position: Float[np.ndarray, "row unit"]
+    """The codes of each row at one random position."""
+    prior_at_position: Float[np.ndarray, "row_of_prior unit"]
     is_gaussian: bool
     """If True, the prior is N(0, 1) in these units."""
 
 
 def _compared(representation: Representation, draws: np.ndarray | None, seed: int) -> _Rows:
-    """Return one draw of q(z) per observation, at one random position, and as many draws of the prior."""
+    """Return one draw of q(z) per observation, and as many draws of the prior."""
     draw = generator(seed, "aggregate", "draws")
-    shape = representation.n_units, representation.n_positions
     chosen = draw.permutation(representation.n_samples)[:MAX_COMPARED]
-    codes = _at_random_positions(representation.sampled[chosen], representation, draw)
+    codes = _relative(representation.sampled[chosen], representation)
     if draws is None:
-        return _Rows(codes, draw.normal(size=codes.shape), True)
-    if draws.ndim != 2 or draws.shape[1] != shape[0] * shape[1]:
+        prior = draw.normal(size=codes.shape)
+    elif draws.ndim != 2 or draws.shape[1] != representation.n_latents:
         raise InputError(
             "draws",
             f"have shape (draw, latent) with {representation.n_latents} latents",
             got=draws.shape,
             remedy="draw them from the prior of the model that encoded the codes",
         )
-    prior = draws[draw.permutation(len(draws))[: len(codes)]]
-    return _Rows(codes, _at_random_positions(prior, representation, draw), False)
+    else:
+        prior = _relative(draws[draw.permutation(len(draws))[: len(codes)]], representation)
+    at_position = (_at_random_positions(rows, representation, draw) for rows in (codes, prior))
+    return _Rows(codes, prior, *at_position, draws is None)
 
 
-def _at_random_positions(
-    values: Float[np.ndarray, "row latent"], representation: Representation, draw: np.random.Generator
-) -> Float[np.ndarray, "row unit"]:
-    """Return the values of all channels at one random position of each row, relative to the prior's moments."""
+def _relative(
+    values: Float[np.ndarray, "row latent"], representation: Representation
+) -> Float[np.ndarray, "row latent"]:
+    """Return values relative to the prior's moments."""
     values = values.astype(np.float64)
     for moment, relate in (
         (representation.prior_mean, np.subtract),
@@ -292,6 +305,13 @@ def _at_random_positions(
         if moment is not None:
             # A prior that is stored for each sample is the same for all of them.
             values = relate(values, moment if moment.ndim == 1 else moment[0])
+    return values
+
+
+def _at_random_positions(
+    values: Float[np.ndarray, "row latent"], representation: Representation, draw: np.random.Generator
+) -> Float[np.ndarray, "row unit"]:
+    """Return the values of all channels at one random position of each row."""
     by_unit = values.reshape(len(values), representation.n_units, representation.n_positions)
     positions = draw.integers(representation.n_positions, size=len(values))
     return np.take_along_axis(by_unit, positions[:, None, None], axis=2)[:, :, 0]
@@ -311,8 +331,9 @@ def _marginal(representation: Representation, unit: int, rows: _Rows | None) -> 
     ]
     distance = share = None
     if rows is not None:
-        distance = kolmogorov_distance(rows.codes[:, unit], None if rows.is_gaussian else rows.prior[:, unit])
-        share = coverage(rows.codes[:, unit], rows.prior[:, unit])
+        codes, draws = rows.codes_at_position[:, unit], rows.prior_at_position[:, unit]
+        distance = kolmogorov_distance(codes, None if rows.is_gaussian else draws)
+        share = coverage(codes, draws)
     is_single = all(moment.ndim == 1 or not np.ptp(moment, axis=0).any() for moment in prior)
     return AggregateMarginal(
         index=unit,

@@ -68,10 +68,10 @@ class Representation(AbstractRecord):
     """KL(q(z_j|x) ‖ p(z_j)) in nats for the model's prior; if None, it is computed from the Gaussian moments above."""
     covariance: Float[np.ndarray, "sample latent latent"] | None = None
     """Posterior covariance Σ(x); None if latents are independent given x."""
-    effect: Float[np.ndarray, " latent"] | None = None
-    """Decoder effect of each latent, in nats: rise of −log p(x|z) if the latent is taken from another observation
+    effect: Float[np.ndarray, " unit"] | None = None
+    """Decoder effect of each latent or channel, in nats: rise of −log p(x|z) if it is taken from another observation
     (:func:`polariscope.models.effect.decoder_effect`); None without a decoder."""
-    effect_error: Float[np.ndarray, " latent"] | None = None
+    effect_error: Float[np.ndarray, " unit"] | None = None
     """Standard error of the decoder effect."""
     prior_is_factorised: bool = False
     """If True, the latents are known to be independent under the prior; under a Gaussian prior they always are."""
@@ -414,6 +414,13 @@ def flatten_codes(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[int,
             flat[name] = np.reshape(array, -1)
         elif name.startswith("prior") and np.shape(array) == code_shape[:1]:
             flat[name] = np.repeat(array, math.prod(code_shape[1:]))
+        else:
+            raise InputError(
+                f"mean and {name}",
+                "have the same shape",
+                got=f"{np.shape(arrays['mean'])} and {np.shape(array)}",
+                remedy="encode both with the same model",
+            )
     return flat, code_shape
 
 

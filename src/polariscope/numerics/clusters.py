@@ -19,7 +19,7 @@ def intraclass_correlation(
     independent. Negative estimates are set to 0. A constant column has ρ = 0. With a single member, ρ is not defined,
     and 0 is returned.
 
-    Reference: Fisher, Statistical Methods for Research Workers (1925); the estimator is ICC(1).
+    Reference: Fisher, Statistical Methods for Research Workers (fisher1925); the estimator is called ICC(1).
 
     :param values: values of at least two clusters.
 
@@ -51,7 +51,7 @@ def effective_number(
 
     It is N · P if members are independent (ρ = 0), and N if all members of a cluster are equal (ρ = 1).
 
-    Reference: Kish, Survey Sampling (1965), the design effect.
+    Reference: Kish, Survey Sampling (kish1965); 1 + (P − 1)ρ is the design effect.
 
     :param n_clusters: N.
     :param n_members: P.

@@ -51,7 +51,7 @@ def energy_distance(
     in Euclidean distance, as means over all pairs. It is 0 only if the distributions are equal. Rows are assigned to
     the two samples at random for the null distribution, so p is exact for independent rows.
 
-    Reference: Székely and Rizzo, Energy statistics, Journal of Statistical Planning and Inference 143 (2013).
+    Reference: Székely and Rizzo, Energy statistics (szekely2013).
 
     :param x: independent draws of one distribution.
     :param y: independent draws of the other.
@@ -82,7 +82,7 @@ def kolmogorov_distance(
 
     The null distribution is that of Kolmogorov with the correction of Stephens for few values.
 
-    Reference: Stephens, EDF Statistics for Goodness of Fit and Some Comparisons, JASA 69 (1974).
+    Reference: Stephens, EDF Statistics for Goodness of Fit and Some Comparisons (stephens1974).
 
     :param x: independent draws.
     :param y: (default None: N(0, 1)) independent draws of the other distribution.
@@ -121,8 +121,8 @@ def coverage(points: Float[np.ndarray, " point"], reference: Float[np.ndarray, "
     expected value is :math:`1 - 2^{-k}` = 0.97; without overlap it is 0. The 95 % interval is a jackknife interval over
     20 blocks of points and draws.
 
-    Reference: Naeem et al., Reliable Fidelity and Diversity Metrics for Generative Models, ICML 2020 (coverage, with
-    the roles of data and model exchanged).
+    Reference: Naeem et al., Reliable Fidelity and Diversity Metrics for Generative Models (naeem2020), with the roles
+    of data and model exchanged.
 
     :param points: independent points.
     :param reference: independent draws of the reference, at least 40.

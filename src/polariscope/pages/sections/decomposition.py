@@ -37,7 +37,13 @@ class DecompositionSection(AbstractSection):
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
         """Return a row for each part."""
-        return decomposition_view(self.part(record))
+        view = decomposition_view(self.part(record))
+        if record.regime.positions is not None:
+            # Codes with positions are flattened: every value is a latent of the decomposition.
+            view["rows"] = [
+                {**row, "meaning": row["meaning"].replace("latent", "value")} for row in view["rows"]
+            ]
+        return view
 
 
 def decomposition_view(parts: Decomposition) -> dict[str, Any]:
