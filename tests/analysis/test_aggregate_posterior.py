@@ -121,7 +121,7 @@ def test_draws_replace_a_gaussian_prior():
 def test_one_position_gives_the_results_of_plain_latents():
     plain = normal_codes(n=300)
     channels = dataclasses.replace(plain, code_shape=(2, 1, 1))
-    one, two = plain.aggregate_posterior().to_dict(), channels.aggregate_posterior().to_dict()
+    one, two = aggregate_posterior(plain).to_dict(), aggregate_posterior(channels).to_dict()
     assert two.pop("unit") == "channel"
     assert one.pop("unit") == "latent"
     assert one == two

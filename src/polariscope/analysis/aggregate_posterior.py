@@ -289,8 +289,13 @@ def _compared(representation: Representation, draws: np.ndarray | None, seed: in
         )
     else:
         prior = _relative(draws[draw.permutation(len(draws))[: len(codes)]], representation)
-    at_position = (_at_random_positions(rows, representation, draw) for rows in (codes, prior))
-    return _Rows(codes, prior, *at_position, draws is None)
+    return _Rows(
+        codes,
+        prior,
+        _at_random_positions(codes, representation, draw),
+        _at_random_positions(prior, representation, draw),
+        draws is None,
+    )
 
 
 def _relative(

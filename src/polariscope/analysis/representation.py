@@ -25,8 +25,6 @@ from polariscope.core.seeds import generator
 if TYPE_CHECKING:
     import pandas
 
-    from polariscope.analysis.aggregate_posterior import AggregatePosterior
-
 FactorKind = Literal["categorical", "ordinal", "cyclic", "continuous"]
 """Kinds of factors: unordered classes, ordered classes, classes on a circle, and measured values."""
 ARRAYS = (
@@ -283,22 +281,13 @@ class Representation(AbstractRecord):
             prior_mean=prior_mean,
             prior_variance=self._by_unit(prior_variance).sum(axis=-1) / size**2,
             code_shape=(),
-            **dict.fromkeys(("rate", "effect", "effect_error")),
+            rate=None,
+            effect=None,
+            effect_error=None,
         )
 
     def _by_unit(self, array: Float[np.ndarray, "*_ latent"]) -> Float[np.ndarray, "*_ unit position"]:
         return array.reshape(*array.shape[:-1], self.n_units, self.n_positions)
-
-    def aggregate_posterior(self, seed: int = 0) -> AggregatePosterior:
-        """Return the scale of the codes and their distance from a Gaussian prior, per latent or channel.
-
-        See :func:`polariscope.analysis.aggregate_posterior.aggregate_posterior`.
-
-        :param seed: (default 0) seed of the comparison with the prior.
-        """
-        from polariscope.analysis.aggregate_posterior import aggregate_posterior
-
-        return aggregate_posterior(self, seed=seed)
 
     def _summary(self) -> list[tuple[str, str]]:
         """Return labels and texts that describe the arrays."""

@@ -164,7 +164,7 @@ def _columns(codes: Any, pool: Pool) -> tuple[Any, tuple[int, ...] | None]:
         rows = as_array(codes, "representation")
         rows = rows.reshape(*rows.shape[:2], -1)
         codes = rows.mean(axis=2) if pool == "mean" else rows.reshape(len(rows), -1)
-        _check_memory(*codes.shape, 1)
+        _check_memory(len(codes), codes.shape[1], 1)
     return codes, None
 
 
@@ -192,7 +192,7 @@ def _check_memory(n_samples: int, n_columns: int, n_factors: int) -> None:
 def _columns_of(rep: Representation, latents: Sequence[int]) -> Representation:
     """Return a representation with only some of the latents."""
     keep = list(latents)
-    last = ("mean", "variance", "sampled", "rate", "prior_mean", "prior_variance")
+    last: tuple[str, ...] = ("mean", "variance", "sampled", "rate", "prior_mean", "prior_variance")
     if rep.n_positions == 1:
         last = (*last, "effect", "effect_error")
     else:

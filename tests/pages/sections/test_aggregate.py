@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import polariscope as ps
+from polariscope.analysis.aggregate_posterior import aggregate_posterior
 from polariscope.core.text import readable
 from polariscope.pages.record import record_of_codes, record_of_model
 from polariscope.pages.report import report_page
@@ -45,7 +46,7 @@ def test_numbers_of_the_page_are_those_of_python():
     rep = channels()
     page = report_page(record_of_codes(rep, "codes.npz"))
     html = dataclasses.replace(page, explains_terms=False).render()
-    result, regime = rep.aggregate_posterior(), ps.diagnose(rep)
+    result, regime = aggregate_posterior(rep), ps.diagnose(rep)
     for marginal in result.marginals:
         assert f"<td>{readable(marginal.moments.scale)}</td>" in html
     assert result.summary in text_of(html)

@@ -152,8 +152,9 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
             latent,
             mixedness=mixedness(latent.type, latent.known, latent.unknown, latent.mean_of_ratio),
             redundancy=share,
+            std_at_position=std,
         )
-        for latent, share in zip(latents, explained, strict=True)
+        for latent, share, std in zip(latents, explained, _std_at_position(posterior), strict=True)
     )
     binned = {name: discretise(array) for name, array in sources.items()}
     informations = {name: mutual_information_table(bins) for name, bins in binned.items()}
@@ -235,7 +236,6 @@ def _latents(
     )
     labels = mixture(posterior.variance, rule.alpha)
     mean, variance = posterior.absolute_mean, posterior.absolute_variance
-    at_position = [None] * len(types) if posterior.n_positions == 1 else _std_at_position(posterior)
     columns = zip(
         kl.tolist(),
         interval.tolist(),
@@ -260,15 +260,19 @@ def _latents(
             values[0],
             (values[1][0], values[1][1]),
             *values[2:],
-            std_at_position=at_position[j],
         )
         for j, values in enumerate(columns)
     )
 
 
-def _std_at_position(posterior: RelativePosterior) -> list[float]:
-    """Return the root of the variance of μ over samples at the same position, averaged over positions."""
+def _std_at_position(posterior: RelativePosterior) -> list[float | None]:
+    """Return the root of the variance of μ over samples at the same position, averaged over positions.
+
+    The values are None for latents, which have no positions.
+    """
     size = posterior.n_positions
+    if size == 1:
+        return [None] * posterior.mean.shape[1]
     columns = (column.reshape(-1, size) for column in posterior.absolute_mean.T)
     return [math.sqrt(column.var(axis=0).mean()) for column in columns]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -106,7 +107,7 @@ def relative_posterior(representation: Representation) -> RelativePosterior:
     size = representation.n_positions
     if size == 1:
         return flat
-    pooled = {
+    pooled: dict[str, Any] = {
         name: rows_of(getattr(flat, name), size)
         for name in ("mean", "variance", "absolute_mean", "absolute_variance")
     }
@@ -151,8 +152,10 @@ def pooled_rows(representation: Representation) -> Representation:
     size = representation.n_positions
     if size == 1:
         return representation
-    arrays = {name: rows_of(getattr(representation, name), size) for name in ("mean", "variance", "sampled")}
-    moments = {
+    arrays: dict[str, Any] = {
+        name: rows_of(getattr(representation, name), size) for name in ("mean", "variance", "sampled")
+    }
+    moments: dict[str, Any] = {
         name: _pooled_moment(getattr(representation, name), representation)
         for name in ("prior_mean", "prior_variance")
     }
@@ -170,7 +173,11 @@ def pooled_rows(representation: Representation) -> Representation:
         covariance=covariance,
         factors=None if factors is None else np.repeat(factors, size, axis=0),
         code_shape=(),
-        **dict.fromkeys(("ids", "indices", "rate", "effect", "effect_error")),
+        ids=None,
+        indices=None,
+        rate=None,
+        effect=None,
+        effect_error=None,
     )
 
 
