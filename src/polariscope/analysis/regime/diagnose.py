@@ -137,7 +137,7 @@ def diagnose(
 def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regime:
     posterior = relative_posterior(representation)
     latents = _latents(posterior, rule, generator(seed, "diagnose", "bootstrap"))
-    # For channels, a row for each sample and position; otherwise the representation itself.
+    # For channels there is a row for each sample and position. Latents are used as they are.
     rows, n_effective = pooled_rows(representation), int(posterior.n_effective.min())
     types = [latent.type for latent in latents]
     not_passive = np.array([name != "passive" for name in types])
