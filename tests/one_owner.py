@@ -94,7 +94,7 @@ def entry_points(folder: Path, with_models: bool) -> dict[str, dict[str, Any]]:
             if hasattr(analysis, field)
         }
     if with_models:
-        found |= without_a_run(model, data, rep)
+        found |= without_a_run(model, data, rep) | of_positions(folder)
     recorder = Recorder()
     with patch.object(curve_point, "types_of", recorder):
         points = ps.size_curve(data, (2,), steps=400, methods=(), seeds=1)
@@ -120,6 +120,25 @@ def without_a_run(model: Any, data: Any, rep: Any) -> dict[str, dict[str, Any]]:
     found["ps.VAE"] = of_regime(estimator.regime_, "alpha", "n_bootstrap")
 
     return found
+
+
+def of_positions(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the unit in which each entry point diagnoses codes with positions."""
+    mean = np.random.default_rng(0).normal(size=(60, 2, 2, 2)).astype(np.float32)
+    arrays = {"mean": mean, "variance": np.full_like(mean, 0.1)}
+    file, results = folder / "positions.npz", folder / "positions.json"
+    np.savez(file, **arrays)
+    encoded = ps.encode(lambda x: (x.reshape(-1, 2, 2, 2), 0 * x.reshape(-1, 2, 2, 2)), mean.reshape(60, 8))
+    assert main(["diagnose", str(file), "--json", str(results)]) == 0
+    assert main(["report", str(file)]) == 0
+    page = file.with_suffix(".html").read_text(encoding="utf-8")
+    is_channel = {
+        "ps.encode, positions": encoded.unit == "channel",
+        "ps.diagnose, positions": ps.diagnose(**arrays).positions is not None,
+        "polariscope diagnose, positions": json.loads(results.read_text())["positions"] is not None,
+        "polariscope report, positions": "Channels, by KL" in page,
+    }
+    return {name: {"per": "channel" if channel else "value"} for name, channel in is_channel.items()}
 
 
 def of_regime(regime: Any, *names: str) -> dict[str, Any]:

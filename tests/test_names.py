@@ -22,7 +22,8 @@ OTHER_THINGS = {
     ),
     "conditional": (
         "a kind of prior, which several members have",
-        *("analysis/decomposition.py", "analysis/regime/notes.py", "analysis/regime/latent_types.py"),
+        *("analysis/aggregate_posterior.py", "analysis/decomposition.py"),
+        *("analysis/regime/notes.py", "analysis/regime/latent_types.py"),
     ),
     "diagonal": ("a form of covariance in the closed form of the linear VAE", "analysis/theory.py"),
     "full": (

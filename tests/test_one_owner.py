@@ -22,6 +22,7 @@ CHANGES = {
     "n_bootstrap": ("analysis/regime/rule.py", r"= 200\n", "= 30\n", 30),
     "n_samples": ("data/observations.py", r"= 10_000\n", "= 150\n", 150),
     "seed": ("data/observations.py", r"Ge\(0\)\] = 0\n", "Ge(0)] = 3\n", 3),
+    "per": ("analysis/code_view.py", r'per: Per = "channel"\n', 'per: Per = "value"\n', "value"),
     "part": ("data/observations.py", r'part: Part = "all"\n', 'part: Part = "train"\n', "train"),
 }
 """File with the default of each policy, its text there, the new text and its value."""
@@ -57,7 +58,9 @@ def run(package: Path, *arguments: str) -> str:
     return done.stderr
 
 
-@pytest.mark.parametrize("names", [("alpha", "n_bootstrap", "n_samples", "seed"), ("part",)], ids="+".join)
+@pytest.mark.parametrize(
+    "names", [("alpha", "n_bootstrap", "n_samples", "seed", "per"), ("part",)], ids="+".join
+)
 def test_every_default_changes_at_every_entry_point(names: tuple[str, ...], tmp_path: Path) -> None:
     """A default part would be refused for models and codes, which have no split, so it is changed separately."""
     edits = [CHANGES[name][:3] for name in names]

@@ -159,3 +159,32 @@ def test_the_prior_has_no_part_in_the_effect():
             weights.mul_(0.5)
     assert not np.allclose(ps.encode(model, data).rate, rate)
     assert decoder_effect(model, data, np.arange(200)) == before
+
+
+def test_the_effect_of_a_channel_is_that_of_all_its_positions_exchanged_together():
+    """With a linear decoder and Gaussian noise the effect of independent latents adds up, in closed form.
+
+    For x = z + noise, exchanging k values with variance λ and noise-free codes raises ½ |x − z|²/γ by kλ/γ on average.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 8)).astype(np.float32)
+    model = ps.wrap(
+        lambda x: (x.reshape(-1, 2, 2, 2), torch.full((len(x), 2, 2, 2), -30.0)),
+        lambda z: z.reshape(len(z), 8) * torch.tensor([1.0] * 4 + [0.0] * 4),
+        likelihood="gaussian",
+        variance=GAMMA,
+    )
+    rep, by_value = ps.encode(model, x), ps.encode(model, x, per="value")
+    assert rep.code_shape == (2, 2, 2)
+    assert rep.effect.shape == (2,)
+    assert by_value.effect.shape == (8,)
+    # E ½ (z' − z)²/γ per value is λ/γ with λ = 1.
+    assert rep.effect[0] == pytest.approx(4 / GAMMA, abs=4 * rep.effect_error[0])
+    assert rep.effect[1] == pytest.approx(0, abs=1e-6)
+    assert by_value.effect[:4].sum() == pytest.approx(rep.effect[0], abs=4 * rep.effect_error[0])
+    regime = ps.diagnose(rep)
+    assert regime.in_use == [0]
+    assert regime.uses[0].evidence == "decoder"
+    # The effect of channels says nothing about single values, so it is left out.
+    assert ps.diagnose(rep, per="value").uses[0].evidence == "information"
+    assert ps.diagnose(model, data=x, per="value").uses[0].evidence == "decoder"

@@ -78,8 +78,8 @@ def test_every_customary_output_gives_the_same_codes(kind):
     expected = ps.encode(KINDS["pair"], ROWS)
     np.testing.assert_allclose(rep.sampled, expected.sampled, atol=1e-5)
     np.testing.assert_allclose(rep.rate, expected.rate, rtol=1e-4, atol=1e-5)
-    flattened = any("flattened to 4 latents" in note for note in ps.diagnose(rep).notes)
-    assert flattened is (kind == "image codes")
+    assert rep.code_shape == ((1, 2, 2) if kind == "image codes" else (4,))
+    assert ps.diagnose(rep).has_note("channels") is (kind == "image codes")
 
 
 def test_the_second_array_may_be_a_variance_or_a_standard_deviation():

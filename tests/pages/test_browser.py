@@ -28,6 +28,7 @@ HEADINGS = [
     "Distributions",
 ]
 HEADINGS += [
+    "Aggregate posterior",
     "Dependence between latents",
     "Scores",
     "Geometry of the decoder",

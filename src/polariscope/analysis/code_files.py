@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polariscope.analysis.code_names import renamed
-from polariscope.analysis.representation import ARRAYS, Representation, draw_sampled
+from polariscope.analysis.representation import ARRAYS, Representation, draw_sampled, flatten_codes
 from polariscope.core import files
 from polariscope.core.errors import InputError
 from polariscope.core.paths import user_path
@@ -18,11 +18,12 @@ from polariscope.core.paths import user_path
 def load_codes(path: str | Path, seed: int = 0) -> Representation:
     """Read a representation from an npz file of another library.
 
-    The file contains ``mean`` and ``variance`` (or ``log_variance``), both ``(sample, latent)``, or the same under the
-    names of other libraries, such as ``mu``, ``logvar`` and ``std`` (``analysis/code_names.py``). If ``sampled`` is
-    missing, it is drawn with ``seed``. Optional arrays are ``factors``, ``factor_names``, ``factor_kinds``, ``ids``,
-    ``prior_mean``, ``prior_variance``, ``rate``, ``indices`` and, if latents are correlated given x, ``covariance``,
-    which requires ``sampled``. Pickled objects raise an error, so loading never runs code from the file.
+    The file contains ``mean`` and ``variance`` (or ``log_variance``), both ``(sample, latent)``, or ``(sample, channel,
+    height, width)`` for a convolutional encoder. The names of other libraries, such as ``mu``, ``logvar`` and ``std``,
+    are known too (``analysis/code_names.py``). If ``sampled`` is missing, it is drawn with ``seed``. Optional arrays
+    are ``factors``, ``factor_names``, ``factor_kinds``, ``ids``, ``prior_mean``, ``prior_variance``, ``rate``,
+    ``indices`` and, if latents are correlated given x, ``covariance``, which requires ``sampled``. Pickled objects
+    raise an error, so loading never runs code from the file.
     """
     arrays = files.read_arrays(user_path(path))
     return codes_from_arrays(arrays, seed, where=str(path))
@@ -68,8 +69,11 @@ def codes_from_arrays(
                 remedy="if it is a variance, name it 'variance'",
             )
         fields["variance"] = np.exp(log_variance)
+    fields, code_shape = flatten_codes(fields)
     # Validate before drawing: a negative variance has no root.
-    probe = Representation(fields["mean"], fields["variance"], fields.get("sampled", fields["mean"]))
+    probe = Representation(
+        fields["mean"], fields["variance"], fields.get("sampled", fields["mean"]), code_shape=code_shape
+    )
     if "sampled" not in fields:
         if "covariance" in fields:
             raise InputError(

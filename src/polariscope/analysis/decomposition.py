@@ -94,9 +94,28 @@ class Decomposition(AbstractStoredRecord, remedy="diagnose the model again"):
             yield "exact_rate", "rate in closed form", self.exact_rate
 
 
+N_SAMPLES = 5000
+"""Default number of samples."""
+MIN_SAMPLES, AFFORDABLE_LATENTS = 500, 64
+"""Minimum number of samples, and number of latents up to which the default is used, for codes with positions."""
+
+
+def affordable_samples(representation: Representation) -> int:
+    """Return the number of samples for a decomposition in a report; fewer than the default for flattened codes.
+
+    The time grows with the square of the number of samples and with the number of values of a code, which a
+    convolutional encoder has many of.
+
+    :param representation: codes.
+    """
+    if len(representation.code_shape) == 1 or representation.n_latents <= AFFORDABLE_LATENTS:
+        return N_SAMPLES
+    return max(MIN_SAMPLES, int(N_SAMPLES * math.sqrt(AFFORDABLE_LATENTS / representation.n_latents)))
+
+
 def decompose(
     representation: Representation,
-    n_samples: int | None = 5000,
+    n_samples: int | None = N_SAMPLES,
     seed: int = 0,
 ) -> Decomposition:
     r"""Split the rate of a representation into mutual information, total correlation and dimension-wise KL.
@@ -121,6 +140,10 @@ def decompose(
     prior, so only mutual information and total correlation are computed. Posteriors with a full covariance require the
     representation's ``covariance``, which :func:`polariscope.encode` adds for models that have one. A posterior that is
     a point has no density and raises an error.
+
+    Codes with positions, (channel, height, width), are decomposed as flattened codes: every value is a latent, so the
+    total correlation includes the dependence between positions, and results per latent are those of values. With many
+    values almost no encodings overlap; the mutual information is then near log N, and a note is added.
 
     Reference: mushom2020 Eqs 4.3–4.4 (the sum runs over the n latents; N is printed); Chen et al., Isolating Sources
     of Disentanglement in VAEs (chen2018).

@@ -7,16 +7,18 @@ analyses use the arrays alone.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from polariscope.analysis.code_view import CodeView, Per, Unit
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.likelihood_fit import LikelihoodFit
 from polariscope.core.arrays import as_array
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.errors import InputError, check_word, unknown
 from polariscope.core.records import AbstractRecord
 from polariscope.core.seeds import generator
 
@@ -64,10 +66,10 @@ class Representation(AbstractRecord):
     """KL(q(z_j|x) ‖ p(z_j)) in nats for the model's prior; if None, it is computed from the Gaussian moments above."""
     covariance: Float[np.ndarray, "sample latent latent"] | None = None
     """Posterior covariance Σ(x); None if latents are independent given x."""
-    effect: Float[np.ndarray, " latent"] | None = None
-    """Decoder effect of each latent, in nats: rise of −log p(x|z) if the latent is taken from another observation
+    effect: Float[np.ndarray, " unit"] | None = None
+    """Decoder effect of each latent or channel, in nats: rise of −log p(x|z) if it is taken from another observation
     (:func:`polariscope.models.effect.decoder_effect`); None without a decoder."""
-    effect_error: Float[np.ndarray, " latent"] | None = None
+    effect_error: Float[np.ndarray, " unit"] | None = None
     """Standard error of the decoder effect."""
     prior_is_factorised: bool = False
     """If True, the latents are known to be independent under the prior; under a Gaussian prior they always are."""
@@ -83,6 +85,12 @@ class Representation(AbstractRecord):
     """Notes about the encoding."""
     meaning_of_passive: str = "its posterior is close to the prior N(0, 1) for every input"
     """Description of a passive latent under the prior."""
+    code_shape: tuple[int, ...] = ()
+    """Shape of one code, with the channel first: (channel, height, width) for a convolutional encoder, otherwise
+    (latent,), the default. Arrays contain the codes flattened in this order."""
+    per: Per = CodeView.per
+    """Unit of a diagnosis of codes with several axes: "channel" pools the positions of each channel, "value" treats
+    each value as a latent."""
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -91,6 +99,7 @@ class Representation(AbstractRecord):
         shape = np.shape(self.mean)
         if len(shape) != 2 or 0 in shape:
             raise InputError("mean", "have shape (sample, latent) with at least one of each", got=shape)
+        object.__setattr__(self, "code_shape", self._checked_code_shape(shape[1]))
         for name in ("variance", "sampled", "rate"):
             array = getattr(self, name)
             if array is not None and np.shape(array) != shape:
@@ -108,8 +117,10 @@ class Representation(AbstractRecord):
             )
         for name in ("effect", "effect_error"):
             array = getattr(self, name)
-            if array is not None and np.shape(array) != shape[1:]:
-                raise InputError(name, f"have a value for each of {shape[1]} latents", got=np.shape(array))
+            if array is not None and np.shape(array) != (self.n_units,):
+                raise InputError(
+                    name, f"have a value for each of {self.n_units} {self.unit}s", got=np.shape(array)
+                )
         for name in ("prior_mean", "prior_variance"):
             array = getattr(self, name)
             if array is not None and np.shape(array) not in (shape, shape[1:]):
@@ -174,6 +185,19 @@ class Representation(AbstractRecord):
                 got=f"an array of shape {np.shape(self.ids)}",
             )
 
+    def _checked_code_shape(self, n_latents: int) -> tuple[int, ...]:
+        check_word("per", self.per, get_args(Per))
+        code_shape = tuple(int(size) for size in self.code_shape)
+        if len(code_shape) < 2:  # one axis has the length of the arrays, also if columns were selected
+            return (n_latents,)
+        if math.prod(code_shape) != n_latents or min(code_shape) < 1:
+            raise InputError(
+                "code_shape",
+                f"have {n_latents} values, the number of columns of mean",
+                got=" × ".join(map(str, code_shape)),
+            )
+        return code_shape
+
     @property
     def n_samples(self) -> int:
         return self.mean.shape[0]
@@ -181,6 +205,89 @@ class Representation(AbstractRecord):
     @property
     def n_latents(self) -> int:
         return self.mean.shape[1]
+
+    @property
+    def unit(self) -> Unit:
+        """Unit of a diagnosis: "channel" for codes with several axes, unless ``per`` is "value"; otherwise "latent"."""
+        return "channel" if len(self.code_shape) > 1 and self.per == "channel" else "latent"
+
+    @property
+    def n_positions(self) -> int:
+        """Number of values in each unit: the positions of a channel, or 1 for a latent."""
+        return math.prod(self.code_shape[1:]) if self.unit == "channel" else 1
+
+    @property
+    def n_units(self) -> int:
+        """Number of channels or latents."""
+        return self.n_latents // self.n_positions
+
+    def viewed(self, per: Per) -> Representation:
+        """Return the same codes with another unit of a diagnosis.
+
+        The decoder effect is that of the previous unit, so it is left out if the unit changes. Encode the model with
+        this ``per`` to measure it again.
+
+        :param per: "channel" or "value".
+        """
+        check_word("per", per, get_args(Per))
+        # Without several axes both views are the same.
+        if per == self.per or len(self.code_shape) == 1:
+            return self
+        return dataclasses.replace(self, per=per, effect=None, effect_error=None)
+
+    def by_channel(self, name: str = "mean") -> Float[np.ndarray, "sample channel position"]:
+        """Return an array as (sample, channel, position); latents without positions have one position each.
+
+        :param name: (default "mean") "mean", "variance", "sampled" or "rate".
+        """
+        check_word("array", name, ("mean", "variance", "sampled", "rate"))
+        array = getattr(self, name)
+        if array is None:
+            raise InputError(problem=f"this representation has no {name}")
+        return array.reshape(self.n_samples, self.n_units, self.n_positions)
+
+    def columns_of(self, units: Sequence[int]) -> list[int]:
+        """Return the columns of the arrays that belong to some channels or latents.
+
+        :param units: numbers of the channels or latents.
+        """
+        size = self.n_positions
+        return [column for unit in units for column in range(unit * size, (unit + 1) * size)]
+
+    def averaged(self) -> Representation:
+        r"""Return codes with one value for each channel: the mean over its positions.
+
+        Positions are independent given x, so the variance of the mean of P positions is :math:`\sum_p \sigma_p^2 /
+        P^2`; with a ``covariance``, the sum of all its entries divided by P². The prior is averaged alike: the mean of
+        P independent values with prior N(0, 1) has the prior N(0, 1/P). KL and decoder effect are left out.
+        """
+        size = self.n_positions
+        if size == 1:
+            return self
+        covariance = None
+        variance = self.by_channel("variance").sum(axis=2) / size**2
+        if self.covariance is not None:
+            blocks = self.covariance.reshape(self.n_samples, self.n_units, size, self.n_units, size)
+            covariance = blocks.sum(axis=(2, 4)) / size**2
+            variance = np.diagonal(covariance, axis1=1, axis2=2).copy()
+        prior_mean = None if self.prior_mean is None else self._by_unit(self.prior_mean).mean(axis=-1)
+        prior_variance = np.ones(self.n_latents) if self.prior_variance is None else self.prior_variance
+        return dataclasses.replace(
+            self,
+            mean=self.by_channel("mean").mean(axis=2),
+            variance=variance,
+            sampled=self.by_channel("sampled").mean(axis=2),
+            covariance=covariance,
+            prior_mean=prior_mean,
+            prior_variance=self._by_unit(prior_variance).sum(axis=-1) / size**2,
+            code_shape=(),
+            rate=None,
+            effect=None,
+            effect_error=None,
+        )
+
+    def _by_unit(self, array: Float[np.ndarray, "*_ latent"]) -> Float[np.ndarray, "*_ unit position"]:
+        return array.reshape(*array.shape[:-1], self.n_units, self.n_positions)
 
     def _summary(self) -> list[tuple[str, str]]:
         """Return labels and texts that describe the arrays."""
@@ -194,6 +301,11 @@ class Representation(AbstractRecord):
         prior = "conditional" if any(array.ndim == 2 for array in moments) else "the same for all samples"
         return [
             ("representation", f"{self.n_samples:,} samples, {self.n_latents} latents, {self.mean.dtype}"),
+            *(
+                [("codes", f"{shape_in_words(self.code_shape)}, per {self.per}")]
+                if self.code_shape[1:]
+                else []
+            ),
             ("variance", span),
             ("sampled", "drawn from N(mean, variance)" if self.sampled_was_drawn else "passed"),
             ("factors", factors or known),
@@ -234,6 +346,8 @@ class Representation(AbstractRecord):
         """Return named arrays and metadata, for a file."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
         metadata = {name: getattr(self, name) for name in METADATA}
+        if len(self.code_shape) > 1:
+            metadata |= {"code_shape": list(self.code_shape), "per": self.per}
         # The array files cannot contain text, so names are stored as metadata.
         if self.ids is not None and self.ids.dtype.kind in "iu":
             arrays["ids"] = self.ids.copy()  # files reject two names of the same array
@@ -249,9 +363,54 @@ class Representation(AbstractRecord):
         :param words: metadata by name.
         """
         # JSON has lists instead of tuples.
-        tuples = {name: tuple(words[name]) for name in ("factor_names", "factor_kinds", "notes")}
+        tuples = {
+            name: tuple(words[name])
+            for name in ("factor_names", "factor_kinds", "notes", "code_shape")
+            if name in words  # only codes with several axes have a code_shape
+        }
         ids = {"ids": np.array(words["ids"])} if "ids" in words else {}
         return cls(**{**arrays, **words, **tuples, **ids})
+
+
+def shape_in_words(code_shape: tuple[int, ...]) -> str:
+    """Return the shape of a code as text.
+
+    >>> shape_in_words((4, 16, 16))
+    '4 × 16 × 16'
+    """
+    return " × ".join(map(str, code_shape))
+
+
+def flatten_codes(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Return arrays of codes with their axes after the first flattened, and the shape of one code.
+
+    Moments of a prior can have the shape of one code, or one value for each channel.
+
+    :param arrays: ``mean``, ``variance``, ``sampled`` and ``rate``, each (sample, channel, …), ``prior_mean`` and
+        ``prior_variance``; other arrays are not changed.
+    """
+    code_shape = tuple(np.shape(arrays["mean"])[1:])
+    if len(code_shape) < 2 or 0 in np.shape(arrays["mean"]):
+        return dict(arrays), ()
+    flat = dict(arrays)
+    for name in ("mean", "variance", "log_variance", "sampled", "rate", "prior_mean", "prior_variance"):
+        array = flat.get(name)
+        if array is None:
+            continue
+        if np.shape(array)[1:] == code_shape:
+            flat[name] = np.reshape(array, (len(array), -1))
+        elif name.startswith("prior") and np.shape(array) == code_shape:
+            flat[name] = np.reshape(array, -1)
+        elif name.startswith("prior") and np.shape(array) == code_shape[:1]:
+            flat[name] = np.repeat(array, math.prod(code_shape[1:]))
+        else:
+            raise InputError(
+                f"mean and {name}",
+                "have the same shape",
+                got=f"{np.shape(arrays['mean'])} and {np.shape(array)}",
+                remedy="encode both with the same model",
+            )
+    return flat, code_shape
 
 
 def check_same_samples(ids: Mapping[str, Shaped[np.ndarray, " sample"] | None]) -> None:

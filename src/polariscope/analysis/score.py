@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from polariscope.analysis.code_checks import check_factors, check_names
 from polariscope.analysis.code_table import Table
+from polariscope.analysis.code_view import Pool
 from polariscope.analysis.metrics import Coverage, Score, Scores, family
 from polariscope.analysis.regime.latent_types import moments, types_of
 from polariscope.analysis.regime.posterior import relative_posterior
@@ -17,9 +19,11 @@ from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.use import latents_in_use
 from polariscope.analysis.representation import FactorKind, Representation
 from polariscope.core import files
-from polariscope.core.errors import InputError, unknown
+from polariscope.core.arrays import as_array
+from polariscope.core.errors import Argument, InputError, check_word, unknown
 from polariscope.core.options import check_options, non_default
 from polariscope.core.progress import AnyProgress, ProgressEvent, listener
+from polariscope.core.text import file_size
 from polariscope.core.types import FactorsLike
 
 Source = Literal["mean", "sampled"]
@@ -39,6 +43,7 @@ def score(
     factor_names: Sequence[str] = (),
     factor_kinds: Sequence[FactorKind] | None = None,
     progress: AnyProgress | None = None,
+    pool: Pool = "none",
 ) -> Scores:
     """Compute metrics of one representation; shared tables, splits and resamples are computed once.
 
@@ -50,6 +55,11 @@ def score(
     with its score. ``source`` selects the mean or the sampled codes, or describes the codes of an array. Kinds of
     factors are those of the representation unless ``factor_kinds`` is passed; a measured factor of an array must be
     declared there.
+
+    Codes with positions, (channel, height, width), are flattened: each observation is one row, so no observation is in
+    both training and test samples, and each value is a column. ``pool="mean"`` scores the mean over the positions of
+    each channel instead. If flattened codes would take more than 2 GB of intermediate results, an error names this
+    remedy. Channels in use are those of :func:`polariscope.diagnose`.
 
     A factor with a single value is left out, with a note. Factors with the wrong number of samples, or undeclared
     measured ones, raise an error, unless they belong to a Representation and no metric requires them. A metric that
@@ -68,6 +78,8 @@ def score(
     :param factor_kinds: (default: the representation's, otherwise categorical) kind of each factor.
     :param progress: (default None) function called before each metric with its name, the number of metrics done and
         their total, or with an event if it accepts a :class:`polariscope.core.progress.ProgressEvent`.
+    :param pool: (default "none") columns of codes with positions: "none" for every value, "mean" for the mean over the
+        positions of each channel.
 
     >>> rng = np.random.default_rng(0)
     >>> factors = rng.integers(3, size=(500, 2))
@@ -82,9 +94,9 @@ def score(
         raise unknown("source", source, get_args(Source))
     if latents not in get_args(Coverage):
         raise unknown("latents", latents, get_args(Coverage))
+    check_word("pool", pool, get_args(Pool))
     plan = _plan(metrics, options)
-    # Also for all latents, because the record lists which of them are in use.
-    in_use = latents_in_use(representation) if isinstance(representation, Representation) else None
+    representation, in_use = _columns(representation, pool)
     if latents == "in-use":
         if in_use is None or not isinstance(representation, Representation):
             raise InputError(
@@ -135,10 +147,56 @@ def score(
     )
 
 
+def _columns(codes: Any, pool: Pool) -> tuple[Any, tuple[int, ...] | None]:
+    """Return codes with the columns to score, and the columns in use; None if it is not known which ones are."""
+    # Also for all latents, because the record lists which of them are in use.
+    if isinstance(codes, Representation):
+        in_use = latents_in_use(codes)
+        if pool == "mean":
+            columns = codes.columns_of(range(codes.n_units))[:: codes.n_positions]
+            in_use = tuple(unit for unit, first in enumerate(columns) if first in in_use)
+            return codes.averaged(), in_use
+        if len(codes.code_shape) > 1:
+            n_factors = 1 if codes.factors is None else max(1, codes.factors.shape[1])
+            _check_memory(codes.n_samples, codes.n_latents, n_factors)
+        return codes, in_use
+    if getattr(codes, "ndim", 2) > 2:
+        rows = as_array(codes, "representation")
+        rows = rows.reshape(*rows.shape[:2], -1)
+        codes = rows.mean(axis=2) if pool == "mean" else rows.reshape(len(rows), -1)
+        _check_memory(len(codes), codes.shape[1], 1)
+    return codes, None
+
+
+MAX_BYTES = 2**31
+"""Largest intermediate result of metrics on flattened codes."""
+
+
+def _check_memory(n_samples: int, n_columns: int, n_factors: int) -> None:
+    """Refuse flattened codes whose tables would not fit in memory.
+
+    The largest intermediate results contain a value for each sample, column and factor, or for each pair of columns.
+    """
+    needed = 8 * max(n_samples * n_columns * n_factors, n_columns**2)
+    if needed > MAX_BYTES:
+        raise InputError(
+            problem=f"metrics on {n_columns:,} flattened columns require about {file_size(needed)} of memory",
+            remedy=(
+                "use ",
+                Argument("pool", "mean"),
+                ", the mean over the positions of each channel, or fewer samples",
+            ),
+        )
+
+
 def _columns_of(rep: Representation, latents: Sequence[int]) -> Representation:
     """Return a representation with only some of the latents."""
     keep = list(latents)
-    last = ("mean", "variance", "sampled", "rate", "effect", "effect_error", "prior_mean", "prior_variance")
+    last: tuple[str, ...] = ("mean", "variance", "sampled", "rate", "prior_mean", "prior_variance")
+    if rep.n_positions == 1:
+        last = (*last, "effect", "effect_error")
+    else:
+        rep = dataclasses.replace(rep, effect=None, effect_error=None)
     arrays = {name: getattr(rep, name) for name in last}
     selected: dict[str, Any] = {
         # Latents are the last axis of all these arrays, with and without samples.
@@ -146,6 +204,10 @@ def _columns_of(rep: Representation, latents: Sequence[int]) -> Representation:
         for name, array in arrays.items()
     }
     covariance = None if rep.covariance is None else rep.covariance[:, keep][:, :, keep]
+    if len(rep.code_shape) > 1:
+        # Whole channels are selected, so the remaining columns have positions, too.
+        n_channels = len(keep) // math.prod(rep.code_shape[1:]) if rep.unit == "channel" else 0
+        selected["code_shape"] = (n_channels, *rep.code_shape[1:]) if n_channels else ()
     return dataclasses.replace(rep, **selected, covariance=covariance)
 
 
@@ -344,7 +406,12 @@ def _about_posterior(rep: Representation | None, uses_types: bool) -> dict[str, 
     """Return the arguments of a table that describe the posterior and the prior, besides the variances."""
     if rep is None:
         return {}
-    types = types_of(moments(relative_posterior(rep)), TypeRule.alpha).tolist() if uses_types else None
+    types = None
+    if uses_types:
+        # A value of a channel has the type of the channel.
+        types = np.repeat(
+            types_of(moments(relative_posterior(rep)), TypeRule.alpha), rep.n_positions
+        ).tolist()
     mean, variance = rep.prior_mean, rep.prior_variance
     is_standard = (mean is None or not np.any(mean != 0)) and (variance is None or not np.any(variance != 1))
     return {"types": types, "prior_is_standard": is_standard}

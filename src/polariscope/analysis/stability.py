@@ -12,10 +12,12 @@ import numpy as np
 from annotated_types import Ge, Gt, Lt
 from jaxtyping import Bool, Float, Int
 
+from polariscope.analysis.code_view import Pool, Unit, in_units
 from polariscope.analysis.model_codes import Models
+from polariscope.analysis.regime.posterior import rows_of
 from polariscope.analysis.regime.use import uses, uses_of_codes
-from polariscope.analysis.representation import Representation
-from polariscope.core.errors import InputError, check_word
+from polariscope.analysis.representation import Representation, shape_in_words
+from polariscope.core.errors import Argument, InputError, check_word
 from polariscope.core.frames import csv_of, frame_of
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord
 from polariscope.core.seeds import generator
@@ -98,6 +100,8 @@ class Stability(AbstractStoredRecord, remedy="compare the models again"):
     seed: int
     notes: tuple[str, ...] = ()
     """Limits of the results."""
+    unit: Unit = "latent"
+    """Unit that is matched: "latent", or "channel" for codes with positions."""
 
     def of(self, model: int) -> tuple[LatentMatch, ...]:
         """Return the latents of a model that are in use.
@@ -178,7 +182,7 @@ class Stability(AbstractStoredRecord, remedy="compare the models again"):
             f"level {self.space_chance:.3f}).",
             *(f"Note: {note}" for note in self.notes),
         ]
-        return "\n".join(parts)
+        return in_units("\n".join(parts), self.unit)
 
 
 def stability(
@@ -190,6 +194,7 @@ def stability(
     threshold: Annotated[float, Gt(0), Lt(1)] = RETURNS,
     n_permutations: Annotated[int, Ge(19)] = 100,
     seed: int = 0,
+    pool: Pool = "none",
 ) -> Stability:
     r"""Measure the agreement between the latents of models trained alike, and find the most representative model.
 
@@ -218,6 +223,10 @@ def stability(
     The intervals of the consistency and of the lead are jackknife intervals over 20 blocks of samples, with the ranks
     of all samples. They describe these models; to learn about other seeds, train more models.
 
+    Representations of codes with positions, (channel, height, width), are matched by channel. R_ab is then the
+    correlation of two channels at the same position, over all samples and positions, and blocks and shuffles are those
+    of samples. This requires the same positions in all models; ``pool="mean"`` compares the means over positions.
+
     Reference: ours. Matching by assignment as in the mean correlation coefficient of identifiability studies.
 
     :param models: codes of each model, of the same samples: representations, or arrays ``(sample, latent)`` of means;
@@ -229,6 +238,7 @@ def stability(
     :param threshold: (default √½) strength above which a latent recurs.
     :param n_permutations: (default 100) number of shuffles for the chance level.
     :param seed: (default 0) seed of the shuffles.
+    :param pool: (default "none") values of a channel with positions: "none" for all, "mean" for the mean over them.
 
     >>> codes = np.array([[a, b] for a in range(5) for b in range(5)], dtype=float)
     >>> result = stability([codes, -codes[:, ::-1], codes**3])
@@ -242,11 +252,14 @@ def stability(
         raise InputError("n_permutations", "be at least 19 for p to reach 0.05", got=n_permutations)
     listed, labels = _named(models, names)
     checked = Models(listed, variance, seed, labels)
-    used = _in_use(listed, checked)
-    used_codes = [codes[:, mask] for codes, mask in zip(checked.codes, used, strict=True)]
+    all_codes, n_positions, unit = _codes(listed, checked, pool)
+    used = _in_use(listed, checked, all_codes)
+    used_codes = [codes[:, mask] for codes, mask in zip(all_codes, used, strict=True)]
     plain = [standardised(codes) for codes in used_codes]
     related = [standardised(ranked(codes)) for codes in used_codes] if relation == "spearman" else plain
-    joint = _JointCodes(np.concatenate(related, axis=1), np.concatenate(plain, axis=1), _parts(used_codes))
+    joint = _JointCodes(
+        np.concatenate(related, axis=1), np.concatenate(plain, axis=1), _parts(used_codes), n_positions
+    )
 
     scored = joint.score()
     value = scored.consistency
@@ -285,11 +298,11 @@ def stability(
         n_samples=len(checked.codes[0]),
         n_permutations=n_permutations,
         seed=seed,
+        unit=unit,
     )
     has_variance = checked.variance is not None
-    return dataclasses.replace(
-        result, notes=tuple(_notes(result, by_chance > threshold, has_variance, scored.matched_square))
-    )
+    notes = _notes(result, by_chance > threshold, has_variance, scored.matched_square)
+    return dataclasses.replace(result, notes=tuple(in_units(note, unit) for note in notes))
 
 
 def _named(models: Any, names: Sequence[str] | None) -> tuple[list[Any], tuple[str, ...]]:
@@ -310,9 +323,39 @@ def _named(models: Any, names: Sequence[str] | None) -> tuple[list[Any], tuple[s
     return listed, labels
 
 
-def _in_use(listed: list[Any], models: Models) -> list[Bool[np.ndarray, " _"]]:
+def _codes(
+    listed: list[Any], models: Models, pool: Pool
+) -> tuple[list[Float[np.ndarray, "row _"]], int, Unit]:
+    """Return the codes to match with a column for each latent or channel, rows per sample, and the unit."""
+    check_word("pool", pool, get_args(Pool))
+    channels = [model for model in listed if isinstance(model, Representation) and model.unit == "channel"]
+    if not channels:
+        return models.codes, 1, "latent"
+    if len(channels) < len(listed):
+        raise InputError(
+            problem="some models have codes with channels and others have not",
+            remedy='compare models of the same kind, or pass rep.viewed("value") of each',
+        )
+    if pool == "mean":
+        return [model.averaged().mean.astype(np.float64) for model in channels], 1, "channel"
+    positions = {model.code_shape[1:] for model in channels}
+    if len(positions) > 1:
+        shapes = " and ".join(sorted(shape_in_words(shape) for shape in positions))
+        raise InputError(
+            "models",
+            "have the same positions, because channels are compared at the same position",
+            got=shapes,
+            remedy=("use ", Argument("pool", "mean"), ", the mean over positions"),
+        )
+    size = channels[0].n_positions
+    return [rows_of(codes, size) for codes in models.codes], size, "channel"
+
+
+def _in_use(
+    listed: list[Any], models: Models, all_codes: list[Float[np.ndarray, "row _"]]
+) -> list[Bool[np.ndarray, " _"]]:
     """Return a mask of the latents that count, for each model."""
-    varies = [np.ptp(codes, axis=0) > 0 for codes in models.codes]
+    varies = [np.ptp(codes, axis=0) > 0 for codes in all_codes]
     if models.variance is None:
         return varies
     masks = []
@@ -378,8 +421,9 @@ class _JointCodes:
         related: Float[np.ndarray, "sample all"],
         plain: Float[np.ndarray, "sample all"],
         parts: list[slice],
+        n_positions: int = 1,
     ) -> None:
-        self.related, self.plain, self.parts = related, plain, parts
+        self.related, self.plain, self.parts, self.n_positions = related, plain, parts, n_positions
 
     def score(self) -> _Scored:
         """Compute the agreement on all samples."""
@@ -387,10 +431,13 @@ class _JointCodes:
 
     def without_each_block(self) -> list[_Scored]:
         """Compute the agreement without each of the blocks of samples."""
-        count = min(BLOCKS, len(self.related))
+        n_samples = len(self.related) // self.n_positions
+        count = min(BLOCKS, n_samples)
+        # Blocks contain all positions of their samples.
+        ends = [len(block) for block in np.array_split(np.empty(n_samples), count)]
+        cuts = (np.cumsum(ends) * self.n_positions)[:-1]
         tables = [
-            [block.T @ block for block in np.array_split(codes, count)]
-            for codes in (self.related, self.plain)
+            [block.T @ block for block in np.split(codes, cuts)] for codes in (self.related, self.plain)
         ]
         totals = [np.sum(blocks, axis=0) for blocks in tables]
         return [self._of(totals[0] - tables[0][i], totals[1] - tables[1][i]) for i in range(count)]
@@ -400,7 +447,9 @@ class _JointCodes:
         related, plain = np.empty_like(self.related), np.empty_like(self.plain)
         # Each model has its own order, so latents within a model stay dependent.
         for part in self.parts:
-            order = draw.permutation(len(related))
+            order = draw.permutation(len(related) // self.n_positions)
+            if self.n_positions > 1:
+                order = (order[:, None] * self.n_positions + np.arange(self.n_positions)).ravel()
             related[:, part], plain[:, part] = self.related[order, part], self.plain[order, part]
         return self._of(related.T @ related, plain.T @ plain)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
+from polariscope.analysis.code_view import Unit, in_units
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.note import name_latents
 from polariscope.core.records import AbstractRecord
@@ -33,6 +34,8 @@ class Verdict(AbstractRecord):
     silent_means: tuple[int, ...] = ()
     """Latents in use whose posterior means carry almost no information, so mean codes miss them."""
     findings: tuple[Finding, ...] = ()
+    unit: Unit = "latent"
+    """Unit of the diagnosis: "latent", or "channel" for codes with positions."""
 
     @property
     def n_in_use(self) -> int:
@@ -49,7 +52,7 @@ class Verdict(AbstractRecord):
         """Sentence about the state of the training. A collapsed model is not called converged."""
         if self._has_collapsed_at_rest:
             return "The loss has stopped falling, although the model has learned nothing about the input."
-        return state_text(self.training)
+        return in_units(state_text(self.training), self.unit)
 
     @property
     def _has_collapsed_at_rest(self) -> bool:
@@ -72,12 +75,11 @@ class Verdict(AbstractRecord):
             is_one = len(self.silent_means) == 1
             are, means = ("is", "its mean carries") if is_one else ("are", "their means carry")
             clauses.append(f"{name_latents(self.silent_means)} {are} in use, but {means} little information")
-        return " ".join(
-            [
-                f"{so_far}{self._count} {verb} in use{span}.",
-                *(f"{capitalised(clause)}." for clause in clauses),
-            ]
-        )
+        sentences = [
+            f"{so_far}{self._count} {verb} in use{span}.",
+            *(f"{capitalised(clause)}." for clause in clauses),
+        ]
+        return in_units(" ".join(sentences), self.unit)
 
     @property
     def _count(self) -> str:
@@ -100,7 +102,7 @@ class Verdict(AbstractRecord):
             "ignored-codes": IGNORED,
             "nearly-deterministic": DETERMINISTIC,
         }
-        return tuple(texts[finding] for finding in self.findings)
+        return tuple(in_units(texts[finding], self.unit) for finding in self.findings)
 
     @property
     def short(self) -> str:
@@ -111,7 +113,7 @@ class Verdict(AbstractRecord):
             "convergence unknown" if self.training.code == "unknown" else self.training.code.replace("-", " ")
         )
         state = "posterior collapse" if self._has_collapsed_at_rest else state
-        return f"{self._count} in use, {state}"
+        return in_units(f"{self._count} in use, {state}", self.unit)
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from polariscope.cli.command import Flag, command, explicit_options
 from polariscope.core.options import checked
 
 if TYPE_CHECKING:
+    from polariscope.analysis.aggregate_posterior import AggregatePosterior
+    from polariscope.analysis.code_view import CodeView, Per
     from polariscope.analysis.decomposition import Decomposition
     from polariscope.analysis.regime.regime import Regime
     from polariscope.analysis.regime.rule import TypeRule
@@ -35,6 +37,8 @@ class DiagnoseOptions:
 
     details: bool = False
     """Also print all the evidence: dependence, criteria, sensitivity to α."""
+    aggregate: bool = False
+    """Also print the aggregate posterior: mean, SD and scale factor of each latent, and its distance from the prior."""
     decompose: bool = False
     """Also decompose the KL into mutual information, total correlation and dimension-wise KL."""
     json: Annotated[Path, Flag("FILE")] | None = None
@@ -43,6 +47,7 @@ class DiagnoseOptions:
 
 @command(
     rule="polariscope.analysis.regime.rule.TypeRule",
+    view="polariscope.analysis.code_view.CodeView",
     observations="polariscope.data.observations.Observations",
     options=DiagnoseOptions,
     foreign=ModelInput,
@@ -51,6 +56,7 @@ def diagnose(
     context: typer.Context,
     targets: Targets,
     rule: TypeRule,
+    view: CodeView,
     observations: Observations,
     options: DiagnoseOptions,
     foreign: ModelInput,
@@ -63,8 +69,9 @@ def diagnose(
     diagnosed, and 'polariscope table' compares them.
 
     A model of another library, an .onnx file or a folder of diffusers, requires --data. A FILE.npz from any library
-    contains the arrays mean and variance (or log_variance), both (sample, latent), and optionally sampled and factors.
-    A FILE.h5ad contains them in obsm. --decompose uses at most 5000 observations.
+    contains the arrays mean and variance (or log_variance), both (sample, latent) or (sample, channel, height, width),
+    and optionally sampled and factors. A FILE.h5ad contains them in obsm. Codes with positions are diagnosed per
+    channel; --per value treats each value as a latent. --decompose uses at most 5000 observations.
     """
     from polariscope.cli.console import say
     from polariscope.cli.diagnosis_output import print_regime
@@ -76,11 +83,17 @@ def diagnose(
         say_target(target, targets)
         # Read first: a damaged log is refused before anything is computed from it, cached or printed.
         noise = None if run is None or isinstance(run, ModelTarget) else run.noise(observations.step)
-        regime, decomposition = measure(run or target, rule, observations, decompose=options.decompose)
+        regime, decomposition = measure(
+            run or target, rule, observations, decompose=options.decompose, per=view.per
+        )
         print_regime(regime, details=options.details)
         if noise is not None:
             say(f"{noise.in_words}.")
         parts: dict[str, Any] = {}
+        if options.aggregate:
+            aggregate = aggregate_of(run or target, observations, view.per)
+            say(f"\n{aggregate}\n")
+            parts["aggregate"] = aggregate.to_dict()
         if decomposition is not None:
             say(f"\n{decomposition}\n")
             parts["decomposition"] = decomposition.to_dict()
@@ -94,7 +107,12 @@ def diagnose(
 
 
 def measure(
-    target: Path | Run | ModelTarget, rule: TypeRule, observations: Observations, *, decompose: bool
+    target: Path | Run | ModelTarget,
+    rule: TypeRule,
+    observations: Observations,
+    *,
+    decompose: bool,
+    per: Per,
 ) -> tuple[Regime, Decomposition | None]:
     """Diagnose a run, with cached results, a model, or the arrays in a file.
 
@@ -102,22 +120,42 @@ def measure(
     :param rule: rule of types.
     :param observations: observations of a run or model.
     :param decompose: if True, also decompose the KL.
+    :param per: unit of codes with several axes; those of a run have one.
     """
     rules = dataclasses.asdict(rule)
     if not isinstance(target, Path | ModelTarget):
         where = observations.options()
         parts = target.decomposition(**where) if decompose else None
         return target.regime(**rules, **where), parts
+    from polariscope.analysis.decomposition import affordable_samples
     from polariscope.analysis.decomposition import decompose as decompose_codes
     from polariscope.analysis.regime.diagnose import diagnose as diagnose_codes
     from polariscope.data.codes import open_codes
 
     seed = observations.seed
+    codes = _codes(target, observations)
+    decomposition = decompose_codes(codes, affordable_samples(codes), seed) if decompose else None
+    return diagnose_codes(codes, **rules, seed=seed, per=per), decomposition
+
+
+def _codes(target: Path | ModelTarget, observations: Observations) -> Representation:
+    """Return the codes of a model, or those in a file."""
     if isinstance(target, ModelTarget):
         from polariscope.runs.encode import encode
 
-        codes = encode(target.model, target.data, observations.n_samples, seed)
-    else:
-        codes = open_codes(target, seed)
-    decomposition = decompose_codes(codes, seed=seed) if decompose else None
-    return diagnose_codes(codes, **rules, seed=seed), decomposition
+        return encode(target.model, target.data, observations.n_samples, observations.seed)
+    from polariscope.data.codes import open_codes
+
+    return open_codes(target, observations.seed)
+
+
+def aggregate_of(
+    target: Path | Run | ModelTarget, observations: Observations, per: Per
+) -> AggregatePosterior:
+    """Return the aggregate posterior of a run, a model or the codes in a file, as its report shows it."""
+    from polariscope.models.aggregate import aggregate_of_model
+
+    if not isinstance(target, Path | ModelTarget):
+        model, codes = target.model(observations.step), target.representation(**observations.options())
+        return aggregate_of_model(codes, model, observations.seed)
+    return aggregate_of_model(_codes(target, observations).viewed(per), None, observations.seed)

@@ -26,8 +26,8 @@ def print_latents(regime: Regime, *, verdict: bool = True) -> None:
     if verdict:
         printer().print(Text("\n".join(regime.verdict.lines), style="bold"))
     measure = "effect" if regime.verdict.evidence == "decoder" else "info"
-    headers = ("latent", "in use", measure, "type", "KL", "", "E[σ²]", "std μ")
-    numbers = ("latent", measure, "KL", "E[σ²]", "std μ")
+    headers = (regime.unit, "in use", measure, "type", "KL", "", "E[σ²]", "std μ")
+    numbers = (regime.unit, measure, "KL", "E[σ²]", "std μ")
     # The type column can wrap: the kind of a mixed latent then goes to a second line.
     shown = TextTable(*headers, numbers=numbers, prose=("type",))
     width = min(BAR, max(3, printer().width - REST))

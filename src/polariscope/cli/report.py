@@ -15,6 +15,7 @@ from polariscope.core.options import checked
 from polariscope.core.text import file_size
 
 if TYPE_CHECKING:
+    from polariscope.analysis.code_view import CodeView
     from polariscope.analysis.regime.rule import TypeRule
     from polariscope.data.observations import Observations
 
@@ -38,6 +39,7 @@ NEWEST = dict.fromkeys(
 
 @command(
     rule=FlagsOf("polariscope.analysis.regime.rule.TypeRule", only=("alpha",), shown=NEWEST),
+    view="polariscope.analysis.code_view.CodeView",
     observations=FlagsOf("polariscope.data.observations.Observations", shown=NEWEST),
     options=ReportOptions,
     foreign=ModelInput,
@@ -46,6 +48,7 @@ def report(
     context: typer.Context,
     runs: Targets,
     rule: TypeRule,
+    view: CodeView,
     observations: Observations,
     options: ReportOptions,
     foreign: ModelInput,
@@ -54,7 +57,8 @@ def report(
 
     The page shows the newest diagnosis, decomposition, scores, comparison and course; other results are listed at its
     end. With --samples, --alpha, --seed or --part it shows the diagnosis with these settings. The report on a FILE.npz
-    with mean and variance (or log_variance) has the sections that require only these arrays.
+    with mean and variance (or log_variance) has the sections that require only these arrays. Codes of shape (sample,
+    channel, height, width) are shown per channel; --per value treats each value as a latent.
     """
     from polariscope.pages.report import report as write_report
 
@@ -65,7 +69,7 @@ def report(
         )
     named = explicit_options(context)
     opened = [open_target(run, named, foreign) or run for run in runs]  # refuses options that do not apply
-    values: dict[str, Any] = {**observations.options(), "alpha": rule.alpha}
+    values: dict[str, Any] = {**observations.options(), "alpha": rule.alpha, "per": view.per}
     # Options that were not set take the values of the newest diagnosis, not their defaults.
     explicit = {name: value for name, value in values.items() if name in named}
     for run in opened:

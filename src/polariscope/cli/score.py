@@ -46,6 +46,8 @@ class ScoreOptions:
     """Codes to score: mean or sampled."""
     latents: Literal["all", "in-use", "both"] = "both"
     """Latents to score: all, those in use, or both, in two tables."""
+    pool: Literal["none", "mean"] = "none"
+    """Columns of codes with positions in a file: none for every value, mean for the mean over positions."""
     continuous: tuple[str, ...] = ()
     """Names of the factors in a file that are continuous, separated by commas; others are classes."""
     json: Annotated[Path, Flag("FILE")] | None = None
@@ -73,9 +75,9 @@ def score(
     there are several runs, each is scored, and 'polariscope table' compares them.
 
     A model of another library requires --data with factors. A FILE.npz from any library contains the arrays mean,
-    (sample, latent), and factors, (sample, factor). Some metrics also require variance (or log_variance), (sample,
-    latent). Optional arrays are factor_names, and factor_kinds with the values categorical, ordinal, cyclic or
-    continuous.
+    (sample, latent) or (sample, channel, height, width), and factors, (sample, factor). Some metrics also require
+    variance (or log_variance), shaped like mean. Optional arrays are factor_names, and factor_kinds with the values
+    categorical, ordinal, cyclic or continuous.
     """
     from polariscope.cli.console import say
     from polariscope.cli.families import open_family
@@ -179,6 +181,7 @@ def measure(
                 source=options.source,
                 latents=latents,
                 progress=progress_of(latents),
+                pool=options.pool,
                 **known,
             )
 

@@ -25,6 +25,8 @@ class StabilityOptions:
 
     relation: Literal["spearman", "pearson"] = "spearman"
     """Correlation that latents are matched by."""
+    pool: Literal["none", "mean"] = "none"
+    """Values of channels with positions: none for all of them, mean for the mean over positions."""
     csv: Annotated[Path, Flag("FILE")] | None = None
     """Also write the latents of all runs to this file."""
 
@@ -54,7 +56,9 @@ def stability(
     opened = [open_target(target, explicit_options(context), foreign) or target for target in targets]
     models = [each.model if isinstance(each, ModelTarget) else each for each in opened]
     data = next((each.data for each in opened if isinstance(each, ModelTarget)), None)
-    result = match_latents(models, data, relation=options.relation, **observations.options())
+    result = match_latents(
+        models, data, relation=options.relation, pool=options.pool, **observations.options()
+    )
     print_stability(result, options.relation)
     if options.csv is not None:
         files.write_text(options.csv, result.to_csv())
@@ -70,7 +74,7 @@ def print_stability(result: Stability, relation: str) -> None:
     from polariscope.cli.console import printer, say
 
     say(result.headline)
-    numbers = ("latents in use", "agreement with others")
+    numbers = (f"{result.unit}s in use", "agreement with others")
     runs = TextTable("run", *numbers, "", numbers=numbers)
     for index in sorted(range(len(result.names)), key=lambda index: -result.centrality[index]):
         mark = "most central" if index == result.central else ""
@@ -89,14 +93,18 @@ def print_latents(result: Stability, relation: str) -> None:
     :param result: the result.
     :param relation: name of the correlation.
     """
+    from polariscope.analysis.code_view import in_units
     from polariscope.cli.console import printer, say
 
     others = [name for index, name in enumerate(result.names) if index != result.shown]
     heads = [f"in {name}" for name in others]
     latents = TextTable(
-        *("latent", "recurs", "lowest", *heads),
-        title=f"Latents of {result.names[result.shown]}: correlation with their partner in every other run",
-        numbers=("latent", "lowest", *heads),
+        *(result.unit, "recurs", "lowest", *heads),
+        title=in_units(
+            f"Latents of {result.names[result.shown]}: correlation with their partner in every other run",
+            result.unit,
+        ),
+        numbers=(result.unit, "lowest", *heads),
     )
     for latent in sorted(result.of(result.shown), key=lambda latent: -latent.lowest):
         pairs = list(zip(latent.strengths, latent.partners, strict=True))
@@ -110,8 +118,8 @@ def print_latents(result: Stability, relation: str) -> None:
         recurs = "in all" if latent.returns else f"in {count} of {len(others)}"
         latents.add_row(str(latent.latent), recurs, f"{latent.lowest:.2f}", *cells)
     printer().print(latents)
-    say(f"A latent recurs in another run if |{relation} correlation| > {result.threshold:.2f}.")
+    say(f"A {result.unit} recurs in another run if |{relation} correlation| > {result.threshold:.2f}.")
     say(
-        f"Space: a linear map from another run explains {result.space:.3f} of the variance of a run's latents (chance "
-        f"{result.space_chance:.3f})."
+        f"Space: a linear map from another run explains {result.space:.3f} of the variance of a run's {result.unit}s "
+        f"(chance {result.space_chance:.3f})."
     )

@@ -45,7 +45,12 @@ def summarise(
     """
     in_use = regime.in_use
     orthogonality, reason = None, ""
-    if len(in_use) < 2:
+    if representation.unit == "channel":
+        reason = (
+            "the codes have positions, and the angle between two channels, each with many values, is not defined. "
+            "Diagnose them by value for the angles between values."
+        )
+    elif len(in_use) < 2:
         count = "no latent is" if not in_use else f"only latent {in_use[0]} is"
         reason = f"{count} in use, and an angle requires two latents."
     else:

@@ -78,7 +78,8 @@ def traverse(
     The other latents are fixed at the posterior means of the observation whose code is nearest to the centre of the
     prior, where the decoder was trained. Rows are sorted by KL, with at most 32 latents in use and 8 others, fewer for
     very large observations. The moments of a conditional prior are computed over the auxiliary values of all samples. A
-    deterministic encoder might not follow the prior, so the range is that of its codes.
+    deterministic encoder might not follow the prior, so the range is that of its codes. A channel is moved as a whole:
+    its mean over positions takes the values, and its differences between positions stay.
 
     Reference: mushom2020 §5.3, [−3, 3] for the standard normal prior.
     """
@@ -92,7 +93,15 @@ def traverse(
     # Sorted by KL again, because both groups were cut separately.
     latents = tuple(j for j in regime.order if j in {*in_use, *unused})
     values = np.linspace(-REACH, REACH, N_STEPS)
-    outputs = traverse_code(model, code, latents, values, centre=centre, deviation=deviation)
+    outputs = traverse_code(
+        model,
+        code,
+        latents,
+        values,
+        centre=centre,
+        deviation=deviation,
+        n_positions=representation.n_positions,
+    )
     total = observed.reshape(len(observed), -1).astype(np.float64).var(axis=0).sum()
     variances = outputs.reshape(len(latents), N_STEPS, -1).astype(np.float64).var(axis=1).sum(axis=1)
     return Traversals(
@@ -126,13 +135,19 @@ def traverse_code(
     *,
     centre: Float[np.ndarray, " latent"] | float = 0.0,
     deviation: Float[np.ndarray, " latent"] | float = 1.0,
+    n_positions: int = 1,
 ) -> Float[np.ndarray, "row step *shape"]:
-    """Return the decoder's mean at ``code`` with each of ``latents`` in turn at centre + value · deviation."""
-    latents = selected_latents(len(code), keep=latents, name="latents")
+    """Return the decoder's mean at ``code`` with each of ``latents`` in turn at centre + value · deviation.
+
+    With ``n_positions`` above 1, latents are channels of so many consecutive values, whose mean takes these values.
+    """
+    latents = selected_latents(len(code) // n_positions, keep=latents, name="latents")
     positions = np.broadcast_to(centre, code.shape) + values[:, None] * np.broadcast_to(deviation, code.shape)
     codes = np.tile(check_codes(model, code[None])[0], (len(latents), len(values), 1))
     for row, latent in enumerate(latents):
-        codes[row, :, latent] = positions[:, latent]
+        columns = slice(latent * n_positions, (latent + 1) * n_positions)
+        moved = positions[:, columns].mean(axis=1, keepdims=True)
+        codes[row, :, columns] = moved + (code[columns] - code[columns].mean())
     outputs = decode(model, codes.reshape(-1, len(code)))
     return outputs.reshape(len(latents), len(values), *outputs.shape[1:])
 

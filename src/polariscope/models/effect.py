@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from polariscope.analysis.code_view import CodeView, Per
 from polariscope.analysis.regime.use import MAX_OBSERVATIONS, Effect
 from polariscope.core.seeds import generator
 from polariscope.data.dataset import AbstractDataset
@@ -15,7 +18,11 @@ from polariscope.models.protocol import AbstractModel
 
 
 def decoder_effect(
-    model: AbstractModel, dataset: AbstractDataset, indices: Int[np.ndarray, " sample"], seed: int = 0
+    model: AbstractModel,
+    dataset: AbstractDataset,
+    indices: Int[np.ndarray, " sample"],
+    seed: int = 0,
+    per: Per = CodeView.per,
 ) -> Effect:
     r"""Return the increase of the reconstruction loss if a latent is exchanged between observations, and its error.
 
@@ -35,6 +42,7 @@ def decoder_effect(
     :param dataset: the data.
     :param indices: observations, preferably held-out; if there are more than 1,000, a random 1,000 are used.
     :param seed: (default 0) seed of the selection, of the draws and of the exchange.
+    :param per: (default "channel") unit of codes with several axes. A channel is exchanged with all its positions.
     """
     n = min(len(indices), MAX_OBSERVATIONS)
     if not model.has_decoder or n < 3:
@@ -46,7 +54,10 @@ def decoder_effect(
     )
     # At most half of the observations, so no two observations exchange in both directions.
     n_shifts = max(1, min(MAX_OBSERVATIONS // n, (n - 1) // 2))
-    rises = np.zeros((n_shifts, n, codes.shape[1]))
+    # Known only now: a wrapped model learns the shape of its codes from the first batch.
+    size = math.prod(model.code_shape[1:]) if per == "channel" else 1
+    units = [slice(begin, begin + size) for begin in range(0, codes.shape[1], size)]
+    rises = np.zeros((n_shifts, n, len(units)))
     with inference_mode(model):
         for batch in encode_batches(model, dataset, sample):
             z = codes[batch.rows].to(model.device, model.dtype)
@@ -55,9 +66,9 @@ def decoder_effect(
                 # The order is random, so neighbours in it are unrelated.
                 lenders = (np.arange(n)[batch.rows] - shift - 1) % n
                 lent = codes[lenders].to(model.device, model.dtype)
-                for latent in range(codes.shape[1]):
+                for latent, columns in enumerate(units):
                     exchanged = z.clone()
-                    exchanged[:, latent] = lent[:, latent]
+                    exchanged[:, columns] = lent[:, columns]
                     rise = before - _log_density(model, exchanged, batch.x)
                     rises[shift, batch.rows, latent] = rise.cpu().numpy()
     return Effect(tuple(rises.mean(axis=(0, 1)).tolist()), tuple(standard_errors(rises).tolist()))

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from polariscope.analysis.code_view import CodeView, Per
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive, generator, normals
@@ -219,6 +220,7 @@ def represent(
     seed: int,
     progress: Progress | None = None,
     watch: Callable[[EncodedBatch], None] | None = None,
+    per: Per = CodeView.per,
 ) -> Representation:
     """Return mean, variance and one draw of the posterior of each observation.
 
@@ -226,6 +228,7 @@ def represent(
     :param seed: seed of the draws.
     :param watch: (default None) function that is called with every batch, for results besides the posterior. A batch
         that exceeded the memory is passed again in halves.
+    :param per: (default "channel") unit of codes with several axes: "channel" or "value".
     """
     check_shape(model, dataset)
 
@@ -245,7 +248,12 @@ def represent(
         return columns
 
     arrays = collect(model, dataset, indices, compute, progress=progress)
-    fields = {**_prior_fields(model), "notes": tuple(getattr(model, "notes", ()))}
+    fields = {
+        **_prior_fields(model),
+        "notes": tuple(getattr(model, "notes", ())),
+        "code_shape": model.code_shape,
+        "per": per,
+    }
     return _assemble(dataset, indices, arrays, fields)
 
 

@@ -113,7 +113,7 @@ def averaged_mutual_information(
 
 
 def chance_information_table(
-    bins: Int[np.ndarray, "sample latent"], seed: int, source: str
+    bins: Int[np.ndarray, "sample latent"], seed: int, source: str, n_positions: int = 1
 ) -> Float[np.ndarray, "latent latent"]:
     r"""Estimate the plug-in mutual information of every pair of columns at chance, by permuting the second column.
 
@@ -128,15 +128,27 @@ def chance_information_table(
     :param bins: bin of each value.
     :param seed: seed of the permutations.
     :param source: "mean" or "sampled", the origin of the codes.
+    :param n_positions: (default 1) number of consecutive rows that belong to one sample. Samples are then permuted as a
+        whole and their positions, too, in the same way for all samples, because rows of a sample depend on each other.
     """
     # The stream does not depend on the caller, so every table and page shows the same chance level.
     draw = generator(seed, "information", source)
     count = max(1, min(5, 500 // bins.shape[1] ** 2))
     # Rows are permuted as a whole, so every pair of different columns has the same permutation.
-    tables = [information(bins, draw.permutation(bins))[0] for _ in range(count)]
+    tables = [information(bins, _permuted(bins, n_positions, draw))[0] for _ in range(count)]
     mean = np.mean(tables, axis=0)
     # The transpose is the table of the inverse permutation.
     return (mean + mean.T) / 2
+
+
+def _permuted(
+    bins: Int[np.ndarray, "sample latent"], n_positions: int, draw: np.random.Generator
+) -> Int[np.ndarray, "sample latent"]:
+    if n_positions == 1:
+        return draw.permutation(bins)
+    clusters = draw.permutation(bins.reshape(-1, n_positions, bins.shape[1]))
+    # A map that is the same for all samples would otherwise count as chance.
+    return clusters[:, draw.permutation(n_positions)].reshape(bins.shape)
 
 
 def corrected_information(averaged: float, chance: float) -> float:

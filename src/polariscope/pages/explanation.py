@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from polariscope.analysis.code_view import in_units
 from polariscope.analysis.regime.regime import Regime, name_latents
 from polariscope.core.text import capitalised, percent, readable
 
@@ -53,7 +54,8 @@ def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None)
     if not has_rate:
         return (
             f"{verdict} The encoder is deterministic: it returns a point for each observation, without variance or KL, "
-            "so types of latents do not apply and every latent counts as active. Latents are sorted by std μ."
+            f"so types of {regime.unit}s do not apply and every {regime.unit} counts as active. "
+            f"{capitalised(regime.unit)}s are sorted by std μ."
         )
     if not verdict.n_in_use:
         return str(verdict)
@@ -66,7 +68,7 @@ def explanation(regime: Regime, has_rate: bool = True, size: Size | None = None)
     else:
         carried += "most of the information about an observation."
     room = _room(regime, size) if verdict.allows_advice and verdict.n_in_use == regime.n_latents > 1 else ""
-    return " ".join(part for part in (str(verdict), carried, room) if part)
+    return in_units(" ".join(part for part in (str(verdict), carried, room) if part), regime.unit)
 
 
 def _room(regime: Regime, size: Size | None) -> str:

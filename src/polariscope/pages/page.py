@@ -14,6 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from polariscope import __version__
+from polariscope.analysis.code_view import Unit, html_in_units
 from polariscope.analysis.regime.latent_types import COLOURS
 from polariscope.core import files
 from polariscope.core.text import percent, plural, readable
@@ -71,6 +72,8 @@ class Page:
     """File of the only script that the browser executes. If empty, there is none."""
     data: object = None
     """Values that the script reads as JSON, from the element ``data``."""
+    unit: Unit = "latent"
+    """Word of the sections for latents."""
 
     def render(self) -> str:
         """Return the page as HTML; equal pages are identical byte for byte."""
@@ -102,9 +105,11 @@ class Page:
         template = templates.get_template(section.template)
         names = {"record": self.record, **self.context, "view": section.view}
         if not section.block:
-            return Markup(template.render(names).strip())
-        # Only one block of the template is rendered, with the same names as a whole template.
-        return Markup("".join(template.blocks[section.block](template.new_context(names))).strip())
+            html = template.render(names)
+        else:
+            # Only one block of the template is rendered, with the same names as a whole template.
+            html = "".join(template.blocks[section.block](template.new_context(names)))
+        return Markup(html_in_units(html.strip(), self.unit))
 
 
 @functools.cache

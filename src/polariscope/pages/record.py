@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.code_view import CodeView, Per
+from polariscope.analysis.regime.posterior import pooled_rows
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.representation import Representation
@@ -205,6 +207,7 @@ def record_of_model(
     n_samples: int | None = Subset.n_samples,
     seed: int = Subset.seed,
     alpha: float = TypeRule.alpha,
+    per: Per = CodeView.per,
 ) -> ReportRecord:
     """Compute the results for the page of a model that is not part of a run."""
     from polariscope.analysis.regime.diagnose import diagnose
@@ -212,7 +215,7 @@ def record_of_model(
     from polariscope.runs.encode import encode
 
     dataset = in_units(as_dataset(data), model.units)
-    representation = encode(model, dataset, n_samples, seed)
+    representation = encode(model, dataset, n_samples, seed, per=per)
     regime = diagnose(representation, alpha=alpha, seed=seed)
     # Computed first, because the analysis of a decoder can add a note to the model.
     subject = Subject(representation, regime, model.has_density, seed, model=model, data=dataset)
@@ -224,7 +227,7 @@ def record_of_model(
     facts: dict[str, str] = {
         "model": name,
         "data": f"{dataset.name}, {len(dataset):,} observations of {sizes}",
-        "latents": str(regime.n_latents),
+        **_unit_facts(regime),
         **({"likelihood": str(getattr(model, "likelihood", ""))} if model.has_decoder else {}),
         "diagnosed on": f"{regime.n_samples:,} observations, α = {regime.alpha:g}",
     }
@@ -242,12 +245,26 @@ def record_of_model(
     )
 
 
+def _unit_facts(regime: Regime) -> dict[str, str]:
+    """Return the number of latents, or of channels and their positions."""
+    if regime.positions is None:
+        return {"latents": str(regime.n_latents)}
+    sizes = " × ".join(map(str, regime.positions.code_shape[1:]))
+    return {"channels": f"{regime.n_latents}, with {sizes} positions"}
+
+
 def record_of_codes(
-    representation: Representation, name: str, *, seed: int = Subset.seed, alpha: float = TypeRule.alpha
+    representation: Representation,
+    name: str,
+    *,
+    seed: int = Subset.seed,
+    alpha: float = TypeRule.alpha,
+    per: Per | None = None,
 ) -> ReportRecord:
     """Compute the results for the page of codes: types, distributions, dependence and the parts of the rate."""
     from polariscope.analysis.regime.diagnose import diagnose
 
+    representation = representation if per is None else representation.viewed(per)
     regime = diagnose(representation, alpha=alpha, seed=seed)
     has_rate = bool(np.min(representation.variance) > 0)
     factors = representation.factors
@@ -256,7 +273,7 @@ def record_of_codes(
     facts = {
         "codes": name,
         "samples": f"{representation.n_samples:,}",
-        "latents": str(regime.n_latents),
+        **_unit_facts(regime),
         "diagnosed with": f"α = {regime.alpha:g}",
     }
     return ReportRecord(
@@ -284,11 +301,12 @@ def _of_data(dataset: AbstractDataset) -> dict[str, Any]:
 
 
 def _of_codes(representation: Representation, regime: Regime, *, has_rate: bool) -> dict[str, Any]:
+    rows = pooled_rows(representation)
     return {
         "has_rate": has_rate,
         "regime": regime,
-        "prior": _normal_prior(representation) if has_rate else None,
-        "conditional": _conditional_prior(representation),
+        "prior": _normal_prior(rows) if has_rate else None,
+        "conditional": _conditional_prior(rows),
     }
 
 

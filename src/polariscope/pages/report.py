@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from polariscope.analysis.code_view import Per, in_units
 from polariscope.analysis.regime.rule import POLARISED
 from polariscope.analysis.regime.sentences import stability
 from polariscope.analysis.representation import Representation
@@ -46,7 +47,12 @@ def report_page(record: ReportRecord) -> Page:
     }
     shown = [Section("glance", "", TEMPLATE, glance, "glance")]
     shown += [
-        Section(name, sections.family.traits(name)["title"], sections.template_of(name), section.view(record))
+        Section(
+            name,
+            in_units(sections.family.traits(name)["title"], regime.unit),
+            sections.template_of(name),
+            section.view(record),
+        )
         for name, section in sections.in_order().items()
         if section.applies(record)
     ]
@@ -69,6 +75,7 @@ def report_page(record: ReportRecord) -> Page:
             "commands": commands(record.target or record.name),
         },
         folders=sections.folders(),
+        unit=regime.unit,
     )
 
 
@@ -146,6 +153,7 @@ def report(
     part: str = "newest",
     step: int | None = None,
     show: Sequence[str] = (),
+    per: Per | None = None,
 ) -> Path:
     """Write one self-contained page about a run, a model or codes, and return its path.
 
@@ -168,6 +176,8 @@ def report(
     :param step: (default None: the finished model) step of the checkpoint to report on.
     :param show: (default: the newest of each kind) file names of results of a run, or their beginnings, to show
         instead: ``show=["scores-61e6"]``.
+    :param per: (default: that of the codes, "channel") unit of codes with several axes, (channel, height, width):
+        "channel" or "value". Models of runs have no such codes.
     """
     settings = {"n_samples": n_samples, "seed": seed, "alpha": alpha, "part": part}
     options: dict[str, Any] = {name: value for name, value in settings.items() if value != "newest"}
@@ -185,7 +195,9 @@ def report(
         folder = run.path if isinstance(run, Run) else run
         path = report_file(folder, step) if out is None else out
     else:
-        record, path = _of_something_else(run, data, out, step, options)
+        # Runs have codes with one axis, for which both views are the same.
+        view = {} if per is None else {"per": per}
+        record, path = _of_something_else(run, data, out, step, {**options, **view})
     return report_page(record).write(path)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from polariscope.analysis.code_view import CodeView, Per
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
 from polariscope.data.data_like import DataLike
@@ -29,6 +30,7 @@ def encode(
     step: int | None = Observations.step,
     second: str = "log_variance",
     outputs: Sequence[str] | None = None,
+    per: Per = CodeView.per,
 ) -> Representation:
     """Return mean, variance and sampled representation of observations drawn without replacement.
 
@@ -46,6 +48,8 @@ def encode(
         "variance", "std" or "log_std".
     :param outputs: (default: inferred) meaning of each array that a function returns, as in :func:`polariscope.wrap`:
         ``("z", "mean", "log_variance")``.
+    :param per: (default "channel") unit of a diagnosis of codes with several axes, (channel, height, width): "channel"
+        pools the positions of each channel, "value" treats each value as a latent.
     """
     options = {"second": None if second == "log_variance" else second, "outputs": outputs}
     if isinstance(model, (str, Path)) and not is_openable(model):
@@ -69,8 +73,8 @@ def encode(
     if dataset is None:
         raise InputError("data", "be given for a model that does not belong to a run")
     indices = subset.choose(len(dataset), None)
-    representation = represent(model, dataset, indices, seed)
-    effect = decoder_effect(model, dataset, indices, seed)
+    representation = represent(model, dataset, indices, seed, per=per)
+    effect = decoder_effect(model, dataset, indices, seed, per)
     fit = likelihood_fit(model, dataset, indices, seed, "given", natural_likelihood(dataset))
     training = model.training_state or representation.training
     return dataclasses.replace(representation, **effect.as_fields(), training=training, fit=fit)

@@ -47,7 +47,9 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
                 encode,
             )  # imports torch, which analyses of arrays do not require
 
-            first = encode(first, data, seed=cast(int, options.get("seed", 0)))
+            # The decoder effect is measured for the unit of the diagnosis.
+            view = {"per": options["per"]} if options.get("per") is not None else {}
+            first = encode(first, data, seed=cast(int, options.get("seed", 0)), **view)
         elif data is not None:
             raise InputError(
                 problem=(Argument("data"), " requires a model as the first argument"),

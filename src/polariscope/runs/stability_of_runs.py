@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from polariscope.analysis.code_view import Pool
 from polariscope.analysis.representation import Representation
 from polariscope.analysis.stability import RETURNS, Relation, Stability
 from polariscope.analysis.stability import stability as stability_of_codes
@@ -36,6 +37,7 @@ def stability(
     relation: Relation = "spearman",
     threshold: float = RETURNS,
     n_permutations: int = 100,
+    pool: Pool = "none",
     **observations: Unpack[ObservationOptions],
 ) -> Stability:
     """Find the latents that recur when a model is retrained, the consistency of the models, and the most central one.
@@ -53,6 +55,7 @@ def stability(
     :param relation: (default "spearman") correlation: "spearman" or "pearson".
     :param threshold: (default √½) correlation above which a latent recurs.
     :param n_permutations: (default 100) number of permutations of the samples for the chance level.
+    :param pool: (default "none") values of channels with positions: "none" for all, "mean" for the mean over them.
     :param observations: the observations that runs and models encode.
 
     >>> codes = np.random.default_rng(0).normal(size=(200, 3))
@@ -84,13 +87,14 @@ def stability(
         threshold=threshold,
         n_permutations=n_permutations,
         seed=which.seed,
+        pool=pool,
     )
     return dataclasses.replace(result, notes=(*result.notes, *_differences(runs)))
 
 
 def _check_alike(codes: Mapping[str, Any]) -> None:
     """Raise an error if models have different numbers of latents, because they then differ by more than the seed."""
-    counts = {name: item.mean.shape[1] for name, item in codes.items() if isinstance(item, Representation)}
+    counts = {name: item.n_units for name, item in codes.items() if isinstance(item, Representation)}
     first = next(iter(counts), "")
     for name, count in counts.items():
         if count != counts[first]:

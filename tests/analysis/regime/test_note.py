@@ -12,7 +12,7 @@ import pytest
 
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.regime.diagnose import diagnose
-from polariscope.analysis.regime.note import ABOUT_LATENTS, ABOUT_LIKELIHOOD, OTHER, WRITERS, Note
+from polariscope.analysis.regime.note import ABOUT_LATENTS, ABOUT_LIKELIHOOD, ABOUT_VIEW, OTHER, WRITERS, Note
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, PolariscopeError
@@ -23,7 +23,7 @@ EARLIER = json.loads((FIXTURES / "notes-0.2.0.json").read_text(encoding="utf-8")
 
 
 def test_every_kind_of_note_of_0_2_0_is_there():
-    assert {code for code, _, _ in EARLIER} == set(WRITERS) - {OTHER} - ABOUT_LIKELIHOOD
+    assert {code for code, _, _ in EARLIER} == set(WRITERS) - {OTHER} - ABOUT_LIKELIHOOD - ABOUT_VIEW
 
 
 @pytest.mark.parametrize(("code", "latents", "text"), EARLIER)

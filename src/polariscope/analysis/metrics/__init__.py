@@ -171,6 +171,10 @@ def _about(metric: str) -> dict[str, Any]:
     return {"summary": family.summary(metric), "needs": traits["needs"], "evidence": traits["evidence"]}
 
 
+MAX_NUMBERED = 64
+"""Maximum number of latents that are listed by number."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scores(AbstractRecord):
     """Scores of one representation, by name of the metric as requested: ``scores["mig"].value``."""
@@ -208,7 +212,10 @@ class Scores(AbstractRecord):
             return f"all {self.n_latents} latents" if self.n_latents > 1 else "its only latent"
         if not self.covered:
             return "latents in use: none"
-        numbers = ", ".join(map(str, self.covered))
+        # Flattened channels have many columns.
+        numbers = ", ".join(map(str, self.covered[:MAX_NUMBERED])) + ", …" * (
+            len(self.covered) > MAX_NUMBERED
+        )
         return f"{plural(len(self.covered), 'latent')} in use ({numbers})"
 
     def __contains__(self, name: object) -> bool:

@@ -120,12 +120,17 @@ def kl_tail(posterior: RelativePosterior, *, tolerance: float = 0.1) -> InUse:
 
 def kl_threshold(posterior: RelativePosterior, *, threshold: float = 0.1) -> InUse:
     """KL > 0.1 nats. mathieu2019 code, which leaves the threshold to the caller; 0.1 is ours."""
-    return mean_with_interval(posterior.kl)[0] > threshold
+    return _kl_of_position(posterior) > threshold
 
 
 def kl_udr(posterior: RelativePosterior, *, threshold: float = 0.01) -> InUse:
     """KL > 0.01 nats. The code of UDR (duan2020)."""
-    return mean_with_interval(posterior.kl)[0] > threshold
+    return _kl_of_position(posterior) > threshold
+
+
+def _kl_of_position(posterior: RelativePosterior) -> Float[np.ndarray, " latent"]:
+    """Return the mean KL of one value: published rules are for latents, not for channels with many positions."""
+    return mean_with_interval(posterior.kl)[0] / posterior.n_positions
 
 
 def std_pruning(posterior: RelativePosterior, *, threshold: float = 0.05) -> InUse:
@@ -202,7 +207,8 @@ def polarisation(posterior: RelativePosterior) -> Polarisation:
     # 2 KL = μ² + σ² − log σ² − 1, so omitting σ² subtracts E[σ²]/2 from the latent's KL.
     # One latent at a time, because a copy of all active ones can be large.
     active_kl = [
-        posterior.gaussian_kl[:, latent].mean() - posterior.variance[:, latent].mean() / 2
+        posterior.gaussian_kl[:, latent].mean()
+        - posterior.variance[:, latent].mean() * posterior.n_positions / 2
         for latent in np.flatnonzero(active)
     ]
     approximate = float(np.sum(active_kl))

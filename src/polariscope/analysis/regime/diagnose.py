@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.code_view import Per
 from polariscope.analysis.regime.criteria import (
     compare_criteria,
     mixedness,
@@ -27,12 +28,17 @@ from polariscope.analysis.regime.latent_types import (
 )
 from polariscope.analysis.regime.note import Note
 from polariscope.analysis.regime.notes import notes, varying_factors
-from polariscope.analysis.regime.posterior import RelativePosterior, kl_is_gaussian, relative_posterior
-from polariscope.analysis.regime.regime import IN_USE, Latent, Regime, Structure
+from polariscope.analysis.regime.posterior import (
+    RelativePosterior,
+    kl_is_gaussian,
+    pooled_rows,
+    relative_posterior,
+)
+from polariscope.analysis.regime.regime import IN_USE, Latent, Positions, Regime, Structure
 from polariscope.analysis.regime.rule import TypeRule
 from polariscope.analysis.regime.structure import DependenceTables, partners, redundancy, truncation
 from polariscope.analysis.regime.use import uses
-from polariscope.analysis.representation import Representation, draw_sampled
+from polariscope.analysis.representation import Representation, draw_sampled, flatten_codes
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.seeds import generator
 from polariscope.core.types import ArrayInput
@@ -66,6 +72,7 @@ def diagnose(
     alpha: float = TypeRule.alpha,
     n_bootstrap: int = TypeRule.n_bootstrap,
     seed: int = 0,
+    per: Per | None = None,
 ) -> Regime:
     """Diagnose a representation: active, mixed and passive latents, the certainty of the types, and the consequences.
 
@@ -73,6 +80,14 @@ def diagnose(
     ``variance`` (σ², not its logarithm), both (sample, latent), and ``sampled``. Without ``sampled``, one draw from
     N(mean, variance) is made with ``seed``. If the prior is not N(0, 1), ``prior_mean`` and ``prior_variance`` have the
     shape (latent,), or (sample, latent) for a conditional prior.
+
+    Codes of a convolutional encoder have the shape (sample, channel, height, width), or any number of axes of positions
+    after the channel; :func:`polariscope.encode` records it. By default, each channel is diagnosed as a whole. Moments
+    pool samples and positions, the KL of a channel is summed over its positions (nats per observation), and
+    ``regime.positions`` contains the KL at each position. Positions of an observation are correlated, so all intervals
+    and resamples are over observations. Correlations, mutual information and total correlation are those of the
+    channels at the same position; dependence between positions is not included. With ``per="value"``, each value is a
+    latent.
 
     ``alpha`` is the tolerance of the rule (:mod:`polariscope.analysis.regime.latent_types`), between 0 and 0.5.
     ``n_bootstrap`` is the number of resamples from which each confidence is estimated. The same arguments give the same
@@ -91,6 +106,7 @@ def diagnose(
     :param alpha: (default 0.1) tolerance of the rule that determines the types.
     :param n_bootstrap: (default 200) number of resamples from which each confidence is estimated.
     :param seed: (default 0) seed of the resamples, and of the draw if ``sampled`` is not passed.
+    :param per: (default: that of the representation, "channel") unit of codes with several axes: "channel" or "value".
 
     >>> rng = np.random.default_rng(0)
     >>> mean = rng.normal(size=(1000, 2)) * [1, 0.01]
@@ -107,22 +123,27 @@ def diagnose(
         "prior_variance": prior_variance,
     }
     checked = _representation(representation, arrays, seed)
+    checked = checked if per is None else checked.viewed(per)
     _check_size(checked)
     regime = _diagnose(checked, rule, seed)
     drawn = [Note("drawn")] if checked.sampled_was_drawn else []
+    view = []
+    if len(checked.code_shape) > 1:
+        code = "channels" if checked.unit == "channel" else "flattened"
+        view = [Note(code, code_shape=list(checked.code_shape))]
     notes = [Note.from_text(text) for text in checked.notes]
-    return dataclasses.replace(regime, notes=(*drawn, *notes, *regime.notes))
+    return dataclasses.replace(regime, notes=(*view, *drawn, *notes, *regime.notes))
 
 
 def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regime:
-    sources = {"mean": representation.mean, "sampled": representation.sampled}
+    # For channels there is a row for each sample and position. Latents are used as they are.
+    rows, size = pooled_rows(representation), representation.n_positions
+    sources = {"mean": rows.mean, "sampled": rows.sampled}
     covariances = {name: covariance(array) for name, array in sources.items()}
-    noise_free = noise_free_covariance(
-        representation.mean, representation.variance, representation.covariance
-    )
+    noise_free = noise_free_covariance(rows.mean, rows.variance, rows.covariance)
     binned = {name: discretise(array) for name, array in sources.items()}
     informations = {name: mutual_information_table(bins) for name, bins in binned.items()}
-    chances = {name: chance_information_table(bins, seed, name) for name, bins in binned.items()}
+    chances = {name: chance_information_table(bins, seed, name, size) for name, bins in binned.items()}
     # Everything above is computed and freed first, because the moments in float64 are twice as large as the codes.
     del binned
     posterior = relative_posterior(representation)
@@ -132,14 +153,15 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
     # Ranks of a polarised model: passive means are nearly constant, but passive samples are noise of the prior's
     # variance.
     expected = {"mean": int(not_passive.sum()), "sampled": len(types)}
-    explained = redundancy(covariances["mean"], not_passive, representation.n_samples)
+    explained = redundancy(covariances["mean"], not_passive, int(posterior.n_effective.min()))
     latents = tuple(
         dataclasses.replace(
             latent,
             mixedness=mixedness(latent.type, latent.known, latent.unknown, latent.mean_of_ratio),
             redundancy=share,
+            std_at_position=std,
         )
-        for latent, share in zip(latents, explained, strict=True)
+        for latent, share, std in zip(latents, explained, _std_at_position(posterior), strict=True)
     )
     structures = {
         name: _structure(covariances[name], informations[name], chances[name], expected[name])
@@ -165,7 +187,10 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         criteria=compare_criteria(posterior, not_passive),
         sensitivity=sensitivity(moments(posterior), rule.alpha),
         polarisation=polarisation(posterior),
-        notes=tuple(notes(representation, posterior, latents, covariances, rule.alpha)),
+        notes=tuple(
+            note if representation.unit == "latent" else note.of_channels()
+            for note in notes(rows, posterior, latents, covariances, rule.alpha)
+        ),
         n_samples=representation.n_samples,
         alpha=rule.alpha,
         n_bootstrap=rule.n_bootstrap,
@@ -178,6 +203,25 @@ def _diagnose(representation: Representation, rule: TypeRule, seed: int) -> Regi
         training=representation.training,
         fit=representation.fit,
         dependence_in_use=tables.of(IN_USE, [index for index, each in enumerate(use) if each.in_use]),
+        positions=_positions(representation, posterior),
+    )
+
+
+def _positions(representation: Representation, posterior: RelativePosterior) -> Positions | None:
+    """Return the results on positions; None if latents have none."""
+    if representation.unit == "latent":
+        return None
+    rate = representation.rate
+    # The KL of each value, which the posterior of a channel contains only as a sum.
+    kl = relative_posterior(representation.viewed("value")).kl if rate is None else rate.astype(np.float64)
+    n_units, size = representation.n_units, representation.n_positions
+    by_position = mean_with_interval(kl)[0].reshape(n_units, size)
+    rho = np.zeros(n_units) if posterior.correlation is None else posterior.correlation
+    return Positions(
+        code_shape=representation.code_shape,
+        kl=tuple(map(tuple, by_position.tolist())),
+        correlation=tuple(rho.tolist()),
+        n_effective=tuple(posterior.n_effective.tolist()),
     )
 
 
@@ -221,6 +265,18 @@ def _latents(
         )
         for j, values in enumerate(columns)
     )
+
+
+def _std_at_position(posterior: RelativePosterior) -> list[float | None]:
+    """Return the root of the variance of μ over samples at the same position, averaged over positions.
+
+    The values are None for latents, which have no positions.
+    """
+    size = posterior.n_positions
+    if size == 1:
+        return [None] * posterior.mean.shape[1]
+    columns = (column.reshape(-1, size) for column in posterior.absolute_mean.T)
+    return [math.sqrt(column.var(axis=0).mean()) for column in columns]
 
 
 def _structure(
@@ -306,10 +362,12 @@ def _representation(
                 Argument("mean"),
                 " and ",
                 Argument("variance"),
-                " arrays of shape (sample, latent)",
+                " arrays of shape (sample, latent) or (sample, channel, height, width)",
             ),
         )
     checked: dict[str, Any] = {name: _as_float(name, arrays[name]) for name in passed}
+    checked, code_shape = flatten_codes(checked)
+    checked["code_shape"] = code_shape
     if "sampled" not in checked:
         # Representation validates its arrays; without that, the draw would take the root of a negative variance.
         valid = Representation(**checked, sampled=checked["mean"])

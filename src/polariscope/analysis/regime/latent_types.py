@@ -97,7 +97,7 @@ class Moments:
 def moments(posterior: RelativePosterior) -> Moments:
     """Return the moments over the samples: those of the resample that contains each sample once."""
     # The same function as for resamples, so a variance that equals α gets one type and not two by rounding.
-    n_samples = len(posterior.mean)
+    n_samples = posterior.n_samples
     once = moments_of_resamples(posterior)(np.full((1, n_samples), 1 / n_samples))
     displacement, noise = (None if value is None else value[0] for value in (once.displacement, once.noise))
     return Moments(once.mean[0], once.variance[0], displacement, noise)
@@ -106,19 +106,25 @@ def moments(posterior: RelativePosterior) -> Moments:
 def moments_of_resamples(
     posterior: RelativePosterior,
 ) -> Callable[[Float[np.ndarray, "resample sample"]], Moments]:
-    """Return a function that maps weights of the samples (rows that sum to 1) to the moments under each weighting."""
-    columns = _columns(posterior)
+    """Return a function that maps weights of the samples (rows that sum to 1) to the moments under each weighting.
+
+    All positions of a channel have the weight of their sample, so resamples draw samples, never positions.
+    """
+    columns, size = _columns(posterior), posterior.n_positions
     centres = [values.mean(axis=0) for values in columns]
 
     def powers(rows: slice) -> Float[np.ndarray, "row power"]:
         # Centre first: E[x²] − E[x]² would lose the digits of a variance that is small compared with the mean.
-        parts = [values[rows] - centre for values, centre in zip(columns, centres, strict=True)]
+        values_of = slice(rows.start * size, rows.stop * size)
+        parts = [values[values_of] - centre for values, centre in zip(columns, centres, strict=True)]
         centred = np.concatenate(parts, axis=1)
-        return np.concatenate([centred, centred**2], axis=1)
+        both = np.concatenate([centred, centred**2], axis=1)
+        return both if size == 1 else both.reshape(-1, size, both.shape[1]).mean(axis=1)
 
     def weighted(weights: Float[np.ndarray, "resample sample"]) -> Moments:
         # In blocks of samples, because the powers of all of them would be twice as large as the codes.
-        blocks = (slice(begin, begin + ROWS) for begin in range(0, weights.shape[1], ROWS))
+        n_rows = max(1, ROWS // size)
+        blocks = (slice(begin, begin + n_rows) for begin in range(0, weights.shape[1], n_rows))
         shift, square = np.split(sum(weights[:, rows] @ powers(rows) for rows in blocks), 2, axis=1)
         means = np.concatenate(centres) + shift
         # Rounding can make the variance of a constant slightly negative.
@@ -247,7 +253,8 @@ def type_shares(
 ) -> Float[np.ndarray, "latent 3"]:
     """Return the shares of bootstrap resamples in which each latent is active, mixed and passive, in this order.
 
-    Each resample draws n of the n samples with replacement and applies the primary rule again. If the type on all
+    Each resample draws n of the n samples with replacement, each with all its positions, and applies the primary rule
+    again. If the type on all
     samples has a share of 1, it does not depend on the samples drawn. A share of about a half means that the latent is
     on the boundary of the rule. The shares do not account for other seeds or longer training.
 
@@ -255,7 +262,7 @@ def type_shares(
     """
     counts = np.zeros((posterior.mean.shape[1], len(TYPES)))
     weighted = moments_of_resamples(posterior)
-    for weights in _resamples(len(posterior.mean), n_bootstrap, generator):
+    for weights in _resamples(posterior.n_samples, n_bootstrap, generator):
         types = types_of(weighted(weights), alpha)
         counts += np.stack([(types == name).sum(axis=0) for name in TYPES], axis=1)
     return counts / n_bootstrap

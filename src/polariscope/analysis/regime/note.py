@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from polariscope.analysis.code_view import in_units
 from polariscope.analysis.likelihood_fit import SOURCES, RivalReason, Source
 from polariscope.core.errors import InputError
 from polariscope.core.text import capitalised, numbered, plural
@@ -20,7 +22,8 @@ class Note(str):
 
     :param code: kind of the note, a key of ``WRITERS``.
     :param latents: (default None: the whole diagnosis) latents that the note is about.
-    :param facts: values in the text, as JSON values; ``text`` replaces the text (other notes, and those of 0.2.0).
+    :param facts: values in the text, as JSON values; ``text`` replaces the text (other notes, and those of 0.2.0), and
+        ``unit`` is "channel" if the numbers of latents are those of channels.
 
     >>> note = Note("wide", (3,))
     >>> note.code, note.latents, str(note).partition(".")[0]
@@ -34,11 +37,16 @@ class Note(str):
     def __new__(cls, code: str, latents: Sequence[int] | None = None, **facts: Any) -> Note:
         if code not in WRITERS:
             raise InputError("code", f"be one of {', '.join(WRITERS)}", got=f"{code!r}")
-        text = facts["text"] if "text" in facts else WRITERS[code](list(latents or ()), **facts)
-        note = super().__new__(cls, text)
+        values = {name: value for name, value in facts.items() if name != "unit"}
+        text = facts["text"] if "text" in facts else WRITERS[code](list(latents or ()), **values)
+        note = super().__new__(cls, in_units(text, facts.get("unit", "latent")))
         note.code, note.facts = code, facts
         note.latents = None if latents is None else tuple(latents)
         return note
+
+    def of_channels(self) -> Note:
+        """Return the same note about channels instead of latents."""
+        return Note(self.code, self.latents, **{**self.facts, "unit": "channel"})
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default pickle would call __new__ with the text as the code.
@@ -243,8 +251,47 @@ def _over_pruned(_: list[int], n_in_use: int, n_not_passive: int, n_factors: int
     )
 
 
+def _few_samples(_: list[int], n_samples: int, n_latents: int, n_effective: int | None = None) -> str:
+    return (
+        f"{_samples(n_samples, n_effective)} are few for {n_latents} latents (at least 10 per latent are recommended): "
+        "total correlation, mutual information and effective rank are biased. Encode more samples."
+    )
+
+
+def _too_few_samples(_: list[int], n_samples: int, n_latents: int, n_effective: int | None = None) -> str:
+    return (
+        f"{_samples(n_samples, n_effective)} of {n_latents} latents are always linearly dependent, so the total "
+        "correlation is infinite. Encode more samples."
+    )
+
+
+def _samples(n_samples: int, n_effective: int | None) -> str:
+    """Return the number of samples; for channels, also the effective number of their values."""
+    if n_effective is None:
+        return f"{n_samples} samples"
+    return f"{n_samples} samples ({n_effective} independent values, because positions are correlated)"
+
+
+def _channels(_: list[int], code_shape: Sequence[int]) -> str:
+    n_positions, n_values = math.prod(code_shape[1:]), math.prod(code_shape)
+    return (
+        f"Codes have the shape {' × '.join(map(str, code_shape))}, so results are per channel: moments pool "
+        f"{plural(n_positions, 'position')} of each channel, the KL is summed over them, and intervals resample "
+        f"observations. For results on each of the {n_values:,} values, set per to value."
+    )
+
+
+def _flattened(_: list[int], code_shape: Sequence[int]) -> str:
+    return (
+        f"Codes of shape {' × '.join(map(str, code_shape))} were flattened to {math.prod(code_shape)} latents. For "
+        "results per channel, set per to channel."
+    )
+
+
 WRITERS: dict[str, Writer] = {
     OTHER: lambda _, text: text,
+    "channels": _channels,
+    "flattened": _flattened,
     "drawn": lambda _: "sampled was not passed, so it was drawn once from N(mean, variance).",
     "not-begun": lambda _: (
         "No posterior variance is below the prior's: the model does not encode its inputs yet. Train it longer; if "
@@ -259,14 +306,8 @@ WRITERS: dict[str, Writer] = {
         "counts as active, even if it carries no information."
     ),
     "point": _point,
-    "fewer-samples-than-latents": lambda _, n_samples, n_latents: (
-        f"{n_samples} samples of {n_latents} latents are always linearly dependent, so the total correlation is "
-        "infinite. Encode more samples."
-    ),
-    "few-samples": lambda _, n_samples, n_latents: (
-        f"{n_samples} samples are few for {n_latents} latents (at least 10 per latent are recommended): total "
-        "correlation, mutual information and effective rank are biased. Encode more samples."
-    ),
+    "fewer-samples-than-latents": _too_few_samples,
+    "few-samples": _few_samples,
     "unsure": _unsure,
     "fragile": _fragile,
     "idle": _idle,
@@ -304,6 +345,8 @@ ABOUT_LIKELIHOOD = frozenset(
     ("likelihood-other-values", "likelihood-overdispersed", "likelihood-other-variance")
 )
 """Codes of notes about a likelihood that another one would fit better."""
+ABOUT_VIEW = frozenset(("channels", "flattened"))
+"""Codes of notes about the unit of codes with several axes."""
 ABOUT_LATENTS = frozenset(
     (
         *("not-drawn", "point", "unsure", "fragile", "idle", "wide", "intermediate", "displaced"),

@@ -82,7 +82,11 @@ def notes(
     covariances: Mapping[str, Float[np.ndarray, "latent latent"]],
     alpha: float,
 ) -> list[Note]:
-    """Return the notes of a diagnosis; empty if every assumption holds."""
+    """Return the notes of a diagnosis; empty if every assumption holds.
+
+    :param representation: codes; for channels, with a row for each sample and position
+        (:func:`~polariscope.analysis.regime.posterior.pooled_rows`).
+    """
     return choose(possible(representation, posterior, latents, covariances, alpha))
 
 
@@ -96,9 +100,9 @@ def possible(
     """Return every note that applies, including those that exclude each other."""
     return [
         *_about_input(representation, posterior, alpha),
-        *_about_samples(representation),
+        *_about_samples(posterior),
         *_about_types(posterior, latents, alpha),
-        *_about_dependence(representation, latents, covariances),
+        *_about_dependence(representation, posterior, latents, covariances),
         *_about_prior(posterior),
         *_about_likelihood(representation),
         *_about_pruning(representation, posterior, latents),
@@ -126,11 +130,15 @@ def _about_input(
         yield Draft("point", _set(point), {"own": bool(np.isfinite(posterior.kl).all())})
 
 
-def _about_samples(representation: Representation) -> Iterable[Draft]:
-    counts = {"n_samples": representation.n_samples, "n_latents": representation.n_latents}
-    if representation.n_samples <= representation.n_latents:
+def _about_samples(posterior: RelativePosterior) -> Iterable[Draft]:
+    n_latents = posterior.mean.shape[1]
+    counts: dict[str, object] = {"n_samples": posterior.n_samples, "n_latents": n_latents}
+    n_effective = int(posterior.n_effective.min())
+    if posterior.correlation is not None:
+        counts["n_effective"] = n_effective
+    if len(posterior.mean) <= n_latents:
         yield Draft("fewer-samples-than-latents", facts=counts)
-    elif representation.n_samples < 10 * representation.n_latents:
+    elif n_effective < 10 * n_latents:
         yield Draft("few-samples", facts=counts)
 
 
@@ -164,6 +172,7 @@ def _about_types(posterior: RelativePosterior, latents: Sequence[Latent], alpha:
 
 def _about_dependence(
     representation: Representation,
+    posterior: RelativePosterior,
     latents: Sequence[Latent],
     covariances: Mapping[str, Float[np.ndarray, "latent latent"]],
 ) -> Iterable[Draft]:
@@ -177,7 +186,10 @@ def _about_dependence(
     mixed = {latent.index for latent in latents if latent.mixedness == "switching"}
     # One latent at a time, because several temporaries are twice as large as their codes.
     columns = (column[:, None].astype(np.float64) for column in representation.sampled.T)
-    shaped = _set(np.concatenate([_far_from_gaussian(column) for column in columns]))
+    sizes = posterior.n_effective
+    shaped = _set(
+        np.concatenate([_far_from_gaussian(column, n) for column, n in zip(columns, sizes, strict=True)])
+    )
     if mixed | shaped:
         yield Draft(
             "not-gaussian", frozenset(mixed | shaped), {"mixed": sorted(mixed), "shaped": sorted(shaped)}
@@ -223,8 +235,8 @@ def varying_factors(representation: Representation) -> int:
     return int((factors != factors[:1]).any(axis=0).sum())
 
 
-def _far_from_gaussian(x: Float[np.ndarray, "sample latent"]) -> Bool[np.ndarray, " latent"]:
-    n = len(x)
+def _far_from_gaussian(x: Float[np.ndarray, "sample latent"], n: float) -> Bool[np.ndarray, " latent"]:
+    """Return a mask of the columns whose shape is not that of a Gaussian, judged with n independent values."""
     if n < ENOUGH:
         return np.zeros(x.shape[1], dtype=bool)
     centred = x - x.mean(axis=0)

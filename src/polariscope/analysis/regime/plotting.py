@@ -37,7 +37,7 @@ def draw(regime: Regime, ax: Axes | None = None) -> Axes:
             first = next(bar for bar, latent in zip(bars, latents, strict=True) if latent.type == kind)
             first.set_label(f"{count} {kind}")
     ax.set_xticks(positions, [str(latent.index) for latent in latents])
-    ax.set_xlabel("latent, by KL")
+    ax.set_xlabel(f"{regime.unit}, by KL")
     ax.set_ylabel("mean posterior variance")
     finite = [
         (position, latent)

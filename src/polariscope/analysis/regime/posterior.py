@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from polariscope.analysis.regime.latent_types import PriorKind
 from polariscope.analysis.representation import Representation
+from polariscope.numerics.clusters import effective_number, intraclass_correlation
 
 BLOCK = 50_000
 """Number of samples whose divergences are computed at once."""
@@ -55,20 +57,37 @@ class RelativePosterior:
     for N(0, 1), apply as printed. For another prior "σ² ≈ 1" becomes "σ² ≈ Σ†".
     """
 
-    mean: Float[np.ndarray, "sample latent"]
+    mean: Float[np.ndarray, "row latent"]
     """(μ − μ†) / √Σ†."""
-    variance: Float[np.ndarray, "sample latent"]
+    variance: Float[np.ndarray, "row latent"]
     """σ² / Σ†."""
     kl: Float[np.ndarray, "sample latent"]
     """KL(q(z_j|x) ‖ p(z_j)) in nats: the model's own KL if it provides one, otherwise that of the two Gaussians."""
     gaussian_kl: Float[np.ndarray, "sample latent"]
     """KL of the two Gaussians; infinite if σ² = 0."""
-    absolute_mean: Float[np.ndarray, "sample latent"]
+    absolute_mean: Float[np.ndarray, "row latent"]
     """μ."""
-    absolute_variance: Float[np.ndarray, "sample latent"]
+    absolute_variance: Float[np.ndarray, "row latent"]
     """σ²."""
     prior: PriorKind
     """"conditional" if the prior's moments differ between samples, as in an iVAE."""
+    n_positions: int = 1
+    """Number P of positions of each channel. If it exceeds 1, columns are channels. The rows of ``mean``, ``variance``
+    and their absolute values are then all positions of the first sample, of the second …; ``kl`` and ``gaussian_kl``
+    are summed over positions and have a row for each sample."""
+    correlation: Float[np.ndarray, " latent"] | None = None
+    """Intraclass correlation of μ over the positions of a channel; None without positions."""
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.mean) // self.n_positions
+
+    @property
+    def n_effective(self) -> Float[np.ndarray, " latent"]:
+        """Effective number of values of each channel or latent; the number of samples without positions."""
+        if self.correlation is None:
+            return np.full(self.mean.shape[1], float(self.n_samples))
+        return effective_number(self.n_samples, self.n_positions, self.correlation)
 
 
 def kl_is_gaussian(posterior: RelativePosterior) -> bool:
@@ -77,14 +96,102 @@ def kl_is_gaussian(posterior: RelativePosterior) -> bool:
 
 
 def relative_posterior(representation: Representation) -> RelativePosterior:
-    """Return the posterior moments of a representation in units of its prior."""
-    return in_units_of_prior(
+    """Return the posterior moments of a representation in units of its prior, pooled over positions of a channel."""
+    flat = in_units_of_prior(
         representation.mean.astype(np.float64),
         representation.variance.astype(np.float64),
         _or(representation.prior_mean, 0.0),
         _or(representation.prior_variance, 1.0),
         None if representation.rate is None else representation.rate.astype(np.float64),
     )
+    size = representation.n_positions
+    if size == 1:
+        return flat
+    pooled: dict[str, Any] = {
+        name: rows_of(getattr(flat, name), size)
+        for name in ("mean", "variance", "absolute_mean", "absolute_variance")
+    }
+    kl = _summed(flat.gaussian_kl, size)
+    return dataclasses.replace(
+        flat,
+        **pooled,
+        kl=kl if flat.kl is flat.gaussian_kl else _summed(flat.kl, size),
+        gaussian_kl=kl,
+        n_positions=size,
+        correlation=intraclass_correlation(representation.by_channel()),
+    )
+
+
+def rows_of(values: Float[np.ndarray, "sample latent"], n_positions: int) -> Float[np.ndarray, "row channel"]:
+    """Return a row for each sample and position, with all positions of a sample next to each other.
+
+    :param values: flattened codes, with the positions of a channel next to each other.
+    :param n_positions: number of positions of a channel.
+    """
+    if n_positions == 1:
+        return values
+    channels = values.reshape(len(values), -1, n_positions)
+    return channels.transpose(0, 2, 1).reshape(len(values) * n_positions, -1)
+
+
+def _summed(
+    values: Float[np.ndarray, "sample latent"], n_positions: int
+) -> Float[np.ndarray, "sample channel"]:
+    return values.reshape(len(values), -1, n_positions).sum(axis=2)
+
+
+def pooled_rows(representation: Representation) -> Representation:
+    """Return a representation with a row for each sample and position, and a column for each channel.
+
+    Its rows are not independent, so standard errors must be computed from samples. Latents without positions are
+    returned as they are. KL, decoder effect and ids, which belong to a whole sample, are left out. A prior that differs
+    between positions becomes one for each row.
+
+    :param representation: codes.
+    """
+    size = representation.n_positions
+    if size == 1:
+        return representation
+    arrays: dict[str, Any] = {
+        name: rows_of(getattr(representation, name), size) for name in ("mean", "variance", "sampled")
+    }
+    moments: dict[str, Any] = {
+        name: _pooled_moment(getattr(representation, name), representation)
+        for name in ("prior_mean", "prior_variance")
+    }
+    covariance = representation.covariance
+    if covariance is not None:
+        n, n_units = representation.n_samples, representation.n_units
+        # Only the covariance of channels at the same position.
+        blocks = np.diagonal(covariance.reshape(n, n_units, size, n_units, size), axis1=2, axis2=4)
+        covariance = blocks.transpose(0, 3, 1, 2).reshape(n * size, n_units, n_units)
+    factors = representation.factors
+    return dataclasses.replace(
+        representation,
+        **arrays,
+        **moments,
+        covariance=covariance,
+        factors=None if factors is None else np.repeat(factors, size, axis=0),
+        code_shape=(),
+        ids=None,
+        indices=None,
+        rate=None,
+        effect=None,
+        effect_error=None,
+    )
+
+
+def _pooled_moment(
+    moment: Float[np.ndarray, "..."] | None, representation: Representation
+) -> Float[np.ndarray, "..."] | None:
+    if moment is None:
+        return None
+    if moment.ndim == 1:
+        channels = moment.reshape(representation.n_units, representation.n_positions)
+        if (channels == channels[:, :1]).all():
+            return channels[:, 0].copy()
+        moment = np.broadcast_to(moment, representation.mean.shape)
+    return rows_of(moment, representation.n_positions)
 
 
 def in_units_of_prior(

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
+import numpy as np
+from jaxtyping import Float
+
+from polariscope.analysis.code_view import Unit, in_units
 from polariscope.analysis.convergence import TrainingState
 from polariscope.analysis.likelihood_fit import LikelihoodFit
 from polariscope.analysis.regime.latent_types import (
@@ -73,6 +78,13 @@ class Latent(AbstractRecord):
     redundancy: float | None = None
     """R² of a linear prediction of the mean from the means of the other latents that are not passive, adjusted for
     their number; None if the mean is constant or there are too few samples."""
+    std_at_position: float | None = None
+    """Root of the variance of μ over samples at the same position, averaged over positions; None without positions."""
+
+    @property
+    def std_of_signal(self) -> float:
+        """Standard deviation of μ over samples; for a channel, at the same position."""
+        return self.std_of_mean if self.std_at_position is None else self.std_at_position
 
     @property
     def label(self) -> str:
@@ -83,7 +95,34 @@ class Latent(AbstractRecord):
     def is_idle(self) -> bool:
         """If True, the variance is not passive, but the mean is nearly constant, so the latent carries no
         information."""
-        return self.type != "passive" and self.std_of_mean**2 < 0.01 * self.mean_of_variance
+        return self.type != "passive" and self.std_of_signal**2 < 0.01 * self.mean_of_variance
+
+
+@dataclasses.dataclass(frozen=True)
+class Positions(AbstractRecord):
+    """Positions of channels: results that a plain latent does not have."""
+
+    code_shape: tuple[int, ...]
+    """Shape of one code, with the channel first."""
+    kl: Matrix
+    """Mean KL of each channel at each position, in nats; its sum over positions is the KL of the channel."""
+    correlation: tuple[float, ...]
+    """Intraclass correlation ρ of μ over the positions of each channel, from a one-way ANOVA
+    (:func:`polariscope.numerics.clusters.intraclass_correlation`)."""
+    n_effective: tuple[float, ...]
+    """Effective number of values of each channel, N·P / (1 + (P − 1)ρ), for N samples and P positions."""
+
+    @property
+    def n_positions(self) -> int:
+        """Number P of positions of a channel."""
+        return math.prod(self.code_shape[1:])
+
+    def kl_map(self, channel: int) -> Float[np.ndarray, "*position"]:
+        """Return the mean KL of a channel at each position, in the shape of the positions: (height, width) for images.
+
+        :param channel: number of the channel.
+        """
+        return np.array(self.kl[channel]).reshape(self.code_shape[1:])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,6 +326,14 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
     dependence_in_use: Truncation | None = None
     """Dependence of the latents in use; None in earlier diagnoses, which include only that of types
     (``truncation``)."""
+    positions: Positions | None = None
+    """If not None, each latent of this diagnosis is a channel. Moments pool its positions, KLs are summed over them,
+    and dependence is that between channels at the same position."""
+
+    @property
+    def unit(self) -> Unit:
+        """Unit of the diagnosis: "latent" or "channel"."""
+        return "latent" if self.positions is None else "channel"
 
     @property
     def over_pruned(self) -> bool:
@@ -341,8 +388,8 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
             return self.meaning_of_passive
         verb = "is" if len(moving) == 1 else "are"
         return (
-            f"{self.meaning_of_passive}, up to the tolerance of the rule; {name_latents(moving)} {verb} passive by "
-            "that rule, yet in use"
+            f"{self.meaning_of_passive}, up to the tolerance of the rule; {in_units(name_latents(moving), self.unit)} "
+            f"{verb} passive by that rule, yet in use"
         )
 
     @property
@@ -358,12 +405,16 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
     def select(self, selection: str) -> list[int]:
         """Return the columns of the selected latents: ``rep.mean[:, regime.select("in-use")]``.
 
+        If latents are channels, all columns of each selected channel are returned.
+
         :param selection: "in-use", "full", or types joined by "+": "active+mixed".
         """
-        return sorted(self.in_use) if selection == IN_USE else select(self.types, selection)
+        units = sorted(self.in_use) if selection == IN_USE else select(self.types, selection)
+        size = 1 if self.positions is None else self.positions.n_positions
+        return [column for unit in units for column in range(unit * size, (unit + 1) * size)]
 
     def to_frame(self) -> pandas.DataFrame:
-        """Return a table with a row for each latent: its type, whether it is in use, its KL and its moments."""
+        """Return a table with a row for each latent or channel: its type, its use, its KL and its moments."""
         import pandas
 
         in_use, rows = set(self.in_use), []
@@ -372,9 +423,14 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
             shares = {f"share_{name}": share for name, share in row.pop("shares").items()}
             row["kl_low"], row["kl_high"] = row.pop("kl_interval")
             row["alpha_low"], row["alpha_high"] = row.pop("alpha_range")
-            first = {"latent": row.pop("index"), "type": row.pop("type"), "in_use": latent.index in in_use}
+            first = {self.unit: row.pop("index"), "type": row.pop("type"), "in_use": latent.index in in_use}
+            if self.positions is None:
+                del row["std_at_position"]
+            else:
+                row["correlation"] = self.positions.correlation[latent.index]
+                row["n_effective"] = self.positions.n_effective[latent.index]
             rows.append({**first, **row, **shares})
-        return pandas.DataFrame(rows).set_index("latent")
+        return pandas.DataFrame(rows).set_index(self.unit)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, object]) -> Regime:
@@ -410,10 +466,11 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
             silent_means=tuple(
                 j
                 for j in sorted(used)
-                if use_of_moments(self.latents[j].std_of_mean, self.latents[j].mean_of_variance).value
+                if use_of_moments(self.latents[j].std_of_signal, self.latents[j].mean_of_variance).value
                 < INFORMATION
             ),
             findings=self.findings,
+            unit=self.unit,
         )
 
     @property
@@ -427,8 +484,10 @@ class Regime(AbstractStoredRecord, remedy="diagnose the model again"):
             is_open = any(use.can_be_in_use for use in self.uses)
             if is_open or self.training.code in ("still-learning", "diverged"):
                 return ()
+            # The KL at one position of a channel, as for a latent.
+            size = 1 if self.positions is None else self.positions.n_positions
             is_ignored = self.uses[0].evidence == "decoder" and any(
-                latent.kl > INFORMATION for latent in self.latents
+                latent.kl > INFORMATION * size for latent in self.latents
             )
             return ("ignored-codes",) if is_ignored else ("posterior-collapse",)
         # A variance of exactly 0 is that of a deterministic encoder, which has its own note.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from polariscope.analysis.code_view import in_units
 from polariscope.analysis.regime.rule import POLARISED
-from polariscope.analysis.regime.sentences import about_passive_means, alphas, stability
+from polariscope.analysis.regime.sentences import about_passive_means, about_positions, alphas, stability
 from polariscope.core.tables import TextTable
 from polariscope.core.text import number, plural
 
@@ -25,6 +27,17 @@ def tables(regime: Regime) -> list[TextTable]:
         criteria(regime),
         sensitivity(regime),
     ]
+
+
+def _table(
+    regime: Regime, *header: str, rows: list[list[str]], numbers: Sequence[str], title: str
+) -> TextTable:
+    """Return a table whose words are those of the unit: latents or channels."""
+
+    def words(text: str) -> str:
+        return in_units(text, regime.unit)
+
+    return TextTable(*map(words, header), rows=rows, numbers=tuple(map(words, numbers)), title=words(title))
 
 
 def latents(regime: Regime) -> TextTable:
@@ -47,8 +60,11 @@ def latents(regime: Regime) -> TextTable:
         *("mean μ", "std μ", "mean σ²", "var σ²", "known", "unknown"),
     ]
     rows = [row(regime.latents[index]) for index in regime.order]
-    title = f"Latents by KL in nats (95 % interval), {regime.n_samples:,} samples"
-    return TextTable(*header, rows=rows, numbers=header[2:], title=title)
+    pooled = (
+        "" if regime.positions is None else f", {plural(regime.positions.n_positions, 'position')} pooled"
+    )
+    title = f"Latents by KL in nats (95 % interval), {regime.n_samples:,} samples{pooled}"
+    return _table(regime, *header, rows=rows, numbers=header[2:], title=title)
 
 
 def structures(regime: Regime) -> TextTable:
@@ -66,7 +82,8 @@ def structures(regime: Regime) -> TextTable:
     # The other four columns are not defined without draws.
     noise_free = ["sampled, noise-free", number(regime.noise_free_total_correlation), *"––––"]
     numbers = ("total correlation", "averaged MI", "chance level", "effective rank", "if polarised")
-    return TextTable(
+    return _table(
+        regime,
         *("representation", *numbers),
         rows=[row("mean", regime.mean), row("sampled", regime.sampled), noise_free],
         numbers=numbers,
@@ -91,7 +108,7 @@ def truncation(regime: Regime) -> TextTable:
         rows.append([row.selection, str(len(row.latents)), *cells])
     header = ["types", "latents", "TC mean", "TC sampled", "TC noise-free", "MI mean", "MI sampled"]
     title = "Dependence within each combination of types (nats): total correlation (TC), and MI minus its chance level"
-    return TextTable(*header, rows=rows, numbers=header[1:], title=title)
+    return _table(regime, *header, rows=rows, numbers=header[1:], title=title)
 
 
 def partners(regime: Regime) -> TextTable:
@@ -116,7 +133,7 @@ def partners(regime: Regime) -> TextTable:
         "Strongest correlation of each latent with another (R²: linear prediction from the latents that are not "
         "passive)"
     )
-    return TextTable(*header, rows=rows, numbers=header[2:], title=title)
+    return _table(regime, *header, rows=rows, numbers=header[2:], title=title)
 
 
 def criteria(regime: Regime) -> TextTable:
@@ -128,7 +145,7 @@ def criteria(regime: Regime) -> TextTable:
     ]
     header = ["criterion", "latents 0, 1, …", "not passive", "agreement"]
     title = "Rules from the literature: + is not passive, · is passive; agreement with the first rule"
-    return TextTable(*header, rows=rows, numbers=header[2:], title=title)
+    return _table(regime, *header, rows=rows, numbers=header[2:], title=title)
 
 
 def sensitivity(regime: Regime) -> TextTable:
@@ -138,7 +155,7 @@ def sensitivity(regime: Regime) -> TextTable:
         for alpha, types in zip(regime.sensitivity.alphas, regime.sensitivity.types, strict=True)
     ]
     title = "Number of latents of each type for other values of α"
-    return TextTable("α", *regime.counts, rows=rows, numbers=tuple(regime.counts), title=title)
+    return _table(regime, "α", *regime.counts, rows=rows, numbers=tuple(regime.counts), title=title)
 
 
 def summary(regime: Regime) -> str:
@@ -154,7 +171,7 @@ def summary(regime: Regime) -> str:
     else:
         sentences.append("The KL is 0: the latents carry no information about the input.")
     sentences += [f"Mixed: {kinds}."] if kinds else []
-    return " ".join([*sentences, stability(regime)])
+    return in_units(" ".join([*sentences, stability(regime)]), regime.unit)
 
 
 def remarks(regime: Regime) -> list[str]:
@@ -165,14 +182,16 @@ def remarks(regime: Regime) -> list[str]:
     else:
         comparison = "polarised" if polarisation.delta < POLARISED else "not fully polarised"
         delta = f"Δ_KL {polarisation.delta:.1%} ({comparison}; the limit is {POLARISED:.0%})."
-    return [
+    texts = [
         delta,
         f"Σ E[σ²] {number(regime.trace)}.",
         f"A latent is passive if {regime.passive_in_words}. The columns known and unknown are the shares of the "
         f"samples with σ² below {regime.alpha:g} and above {1 - regime.alpha:g} of the prior's variance.",
         *([about_passive_means(regime)] if regime.counts["passive"] else []),
         *([f"Likelihood {regime.fit.in_words}."] if regime.fit.in_words else []),
+        *([about_positions(regime.positions)] if regime.positions is not None else []),
     ]
+    return [in_units(text, regime.unit) for text in texts]
 
 
 def as_text(regime: Regime) -> str:

@@ -9,7 +9,7 @@ from polariscope.analysis.regime.note import name_latents
 from polariscope.core.text import number
 
 if TYPE_CHECKING:
-    from polariscope.analysis.regime.regime import Latent, Regime
+    from polariscope.analysis.regime.regime import Latent, Positions, Regime
 
 
 def alphas(latent: Latent) -> str:
@@ -37,6 +37,18 @@ def stability(regime: Regime) -> str:
     if regime.n_latents == 1:
         return f"The type {same}, but not {near}."
     return f"{first}, but {count} of {of} change{'s' if count == 1 else ''} {near}."
+
+
+def about_positions(positions: Positions) -> str:
+    """Describe the dependence between the positions of a channel, and its consequence for the number of values."""
+    low, high = (f"{round(end):,}" for end in (min(positions.n_effective), max(positions.n_effective)))
+    rho = sorted({number(end, 2) for end in (min(positions.correlation), max(positions.correlation))})
+    values = low if low == high else f"{low} to {high}"
+    return (
+        f"Means of a channel at different positions of an observation are correlated (ρ = {' to '.join(rho)}), so a "
+        f"channel has {values} independent values (n_eff). All intervals resample observations. Dependence between "
+        "channels is that at the same position."
+    )
 
 
 REDUNDANT = 0.5

@@ -101,53 +101,70 @@ def uses(representation: Representation) -> tuple[Use, ...]:
     of a Gaussian channel with signal μ and noise σ. It does not depend on the prior. Its standard error is computed to
     first order from that of the ratio of the two moments.
 
+    For a channel with positions, it is the information at one position, from moments averaged over the positions: Var μ
+    is the variance over samples at the same position, since a mean that differs between positions, but not between
+    samples, carries no information. Its standard error is computed from averages over the positions of each sample. A
+    channel that carries information at few of many positions can therefore count as not in use; the map of its KL shows
+    them. The decoder effect is that of the whole channel.
+
     :param representation: codes.
     """
     if representation.effect is not None and representation.effect_error is not None:
         values, errors = representation.effect.astype(float), representation.effect_error.astype(float)
         return _uses(values, errors, "decoder")
-    return uses_of_codes(representation.mean, representation.variance)
+    return uses_of_codes(representation.mean, representation.variance, representation.n_positions)
 
 
 def uses_of_codes(
-    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"]
+    mean: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "sample latent"],
+    n_positions: int = 1,
 ) -> tuple[Use, ...]:
     """Return the use of each latent from the information in its means.
 
     :param mean: posterior means.
     :param variance: posterior variances.
+    :param n_positions: (default 1) number of consecutive columns that are the positions of one channel.
     """
-    return _uses(*information(mean, variance), "information")
+    return _uses(*information(mean, variance, n_positions), "information")
 
 
 def latents_in_use(representation: Representation) -> tuple[int, ...]:
-    """Return the columns of the latents in use, in order.
+    """Return the columns of the latents in use, in order; all columns of each channel in use.
 
     :param representation: codes.
     """
-    return tuple(index for index, use in enumerate(uses(representation)) if use.in_use)
+    units = [index for index, use in enumerate(uses(representation)) if use.in_use]
+    return tuple(representation.columns_of(units))
 
 
 def information(
-    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"]
-) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
-    """Return ½ log(1 + Var μ / E σ²) of each latent, in nats, and its standard error.
+    mean: Float[np.ndarray, "sample latent"],
+    variance: Float[np.ndarray, "sample latent"],
+    n_positions: int = 1,
+) -> tuple[Float[np.ndarray, " unit"], Float[np.ndarray, " unit"]]:
+    """Return ½ log(1 + Var μ / E σ²) of each latent, in nats, and its standard error; of each channel, per position.
 
     :param mean: posterior means.
     :param variance: posterior variances.
+    :param n_positions: (default 1) number of consecutive columns that are the positions of one channel.
     """
-    # One latent at a time, because several temporaries are twice as large as their codes.
-    values = [_information(mean[:, [latent]], variance[:, [latent]]) for latent in range(mean.shape[1])]
+    # One at a time, because several temporaries are twice as large as their codes.
+    columns = [slice(begin, begin + n_positions) for begin in range(0, mean.shape[1], n_positions)]
+    values = [_information(mean[:, which], variance[:, which]) for which in columns]
     return np.concatenate([value for value, _ in values]), np.concatenate([error for _, error in values])
 
 
 def _information(
-    mean: Float[np.ndarray, "sample latent"], variance: Float[np.ndarray, "sample latent"]
-) -> tuple[Float[np.ndarray, " latent"], Float[np.ndarray, " latent"]]:
+    mean: Float[np.ndarray, "sample position"], variance: Float[np.ndarray, "sample position"]
+) -> tuple[Float[np.ndarray, " 1"], Float[np.ndarray, " 1"]]:
+    """Return the information at one position of a channel, and its standard error."""
     # A posterior without variance has infinite information, which is not an error.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         square = (mean.astype(np.float64) - mean.mean(axis=0, dtype=np.float64)) ** 2
         noise = variance.astype(np.float64)
+        # Samples are independent and positions are not, so each sample contributes one value.
+        square, noise = square.mean(axis=1, keepdims=True), noise.mean(axis=1, keepdims=True)
         signal, level, n = square.mean(axis=0), noise.mean(axis=0), len(mean)
         ratio = np.where(signal > 0, signal / level, 0.0)
         relative = (square / signal - noise / level).std(axis=0) / np.sqrt(n)

@@ -216,11 +216,6 @@ class WrappedModel(AbstractModel):
             self._prior = build(priors, self._recipe).build(mean.shape[1], None, 0, torch.Generator())
             assert self._prior is not None
             self._prior.to(device=mean.device, dtype=mean.dtype)
-            if len(encoded.code_shape) > 1:
-                sizes = " × ".join(map(str, encoded.code_shape))
-                self._notes["flattened"] = (
-                    f"Codes of shape {sizes} were flattened to {mean.shape[1]} latents."
-                )
         # A model without a fixed shape can return other codes for another batch.
         _check_n_latents(self._prior.n_latents, mean.shape[1])
         self._check_repeatable(x)

@@ -185,7 +185,8 @@ def move_two(
     """Decode a grid over the two most informative latents, starting from the most typical observation."""
     in_use = regime.in_use
     centre, deviation, scale = range_of(model, representation, seed)
-    if len(in_use) < 2 or len(model.shape) != 3:
+    # A channel with positions is not one value that a grid could move.
+    if len(in_use) < 2 or len(model.shape) != 3 or representation.unit == "channel":
         return None, scale
     code = representation.mean[central_sample(representation, centre, deviation)]
     n_steps = max(3, min(N_STEPS, math.isqrt(MAX_VALUES // dataset.n_features)))

@@ -29,15 +29,21 @@ class DecompositionSection(AbstractSection):
         stored = subject.newest("decomposition")
         if stored is None and (subject.run is not None or not subject.has_rate):
             return None
-        from polariscope.analysis.decomposition import Decomposition, decompose
+        from polariscope.analysis.decomposition import Decomposition, affordable_samples, decompose
 
         if stored is not None:
             return Decomposition.from_dict(stored)
-        return decompose(subject.representation, seed=subject.seed)
+        return decompose(subject.representation, affordable_samples(subject.representation), subject.seed)
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
         """Return a row for each part."""
-        return decomposition_view(self.part(record))
+        view = decomposition_view(self.part(record))
+        if record.regime.positions is not None:
+            # Codes with positions are flattened: every value is a latent of the decomposition.
+            view["rows"] = [
+                {**row, "meaning": row["meaning"].replace("latent", "value")} for row in view["rows"]
+            ]
+        return view
 
 
 def decomposition_view(parts: Decomposition) -> dict[str, Any]:

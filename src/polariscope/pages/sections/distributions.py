@@ -11,6 +11,7 @@ from markupsafe import Markup
 from matplotlib import rc_context
 
 from polariscope.analysis.regime.latent_types import COLOURS, TYPES, VariableType
+from polariscope.analysis.regime.posterior import pooled_rows
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.representation import Representation
 from polariscope.core.figure_style import INK, STYLE
@@ -94,7 +95,7 @@ class DistributionsSection(AbstractSection):
 
     def measure(self, subject: Subject) -> dict[Source, Histogram]:
         """Return histograms of the codes."""
-        return histograms(subject.representation)
+        return histograms(pooled_rows(subject.representation))
 
     def view(self, record: ReportRecord) -> dict[str, Any]:
         """Return the panels of the clearest latent of each type, and silhouettes of all latents."""
