@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import h5py
 import numpy as np
 import pytest
@@ -56,3 +58,11 @@ def test_files_without_codes_are_refused(tmp_path):
     (tmp_path / "x.h5ad").write_bytes(b"no")
     with pytest.raises(InputError, match="is damaged or not as AnnData writes it"):
         open_codes(tmp_path / "x.h5ad")
+
+
+def test_codes_that_anndata_wrote_with_pandas_3_are_read():
+    """Its names of cells and categories are arrays with a mask (tests/fixtures/make_cells.py)."""
+    codes = open_codes(Path(__file__).parents[1] / "fixtures" / "cells-pandas-3.h5ad")
+    assert codes.mean.shape == (4, 2)
+    assert codes.variance[:, 0].tolist() == [0.01, 0.02, 0.01, 0.03]
+    assert codes.ids.tolist() == ["c1", "c2", "c3", "c4"]

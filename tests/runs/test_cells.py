@@ -70,12 +70,12 @@ def test_all_cells_are_encoded_in_their_order_by_a_model():
 @pytest.mark.parametrize(
     ("obsm", "options", "message"),
     [
-        ({"X_pca": MEAN}, {}, "X_latent_qzv, got 'X_pca'; choose them with mean and variance, or"),
-        ({}, {}, "got no arrays"),
+        ({"X_pca": MEAN}, {}, "contain one posterior mean and its variance.*got no pair among X_pca"),
+        ({}, {}, "got no pair among nothing"),
         (
             {"a_mean": MEAN, "a_var": VARIANCE, "b_qzm": MEAN, "b_qzv": VARIANCE},
             {},
-            "got 2 pairs: 'b_qzm', 'b_qzv', 'a_mean', 'a_var'",
+            "got 2 pairs among a_mean, a_var, b_qzm, b_qzv",
         ),
         ({"mean": MEAN, "variance": VARIANCE}, {"mean": "maen"}, "Did you mean 'mean'"),
         ({"mean": MEAN, "variance": VARIANCE}, {"mean": "mean"}, "must be passed together, got no variance"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from polariscope.analysis.decomposition import Decomposition
     from polariscope.analysis.regime.regime import Regime
     from polariscope.analysis.regime.rule import TypeRule
+    from polariscope.analysis.representation import Representation
     from polariscope.data.observations import Observations
     from polariscope.runs.run import Run
 
@@ -130,7 +131,6 @@ def measure(
     from polariscope.analysis.decomposition import affordable_samples
     from polariscope.analysis.decomposition import decompose as decompose_codes
     from polariscope.analysis.regime.diagnose import diagnose as diagnose_codes
-    from polariscope.data.codes import open_codes
 
     seed = observations.seed
     codes = _codes(target, observations)

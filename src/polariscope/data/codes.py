@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from polariscope.analysis.code_files import codes_from_arrays, load_codes
-from polariscope.analysis.code_names import MEANS, SECONDS
+from polariscope.analysis.code_names import MEANS, SECONDS, Second
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import InputError, not_installed
 from polariscope.core.files import read_arrays
 from polariscope.core.paths import check_regular, user_path
-from polariscope.data.hdf5 import check_contained
+from polariscope.data.hdf5 import check_contained, index_name, texts_of
 
 CELLS = ".h5ad"
 ENDINGS = (".npz", CELLS)
@@ -66,33 +67,44 @@ def read_code_arrays(path: Path) -> dict[str, np.ndarray]:
 
 def _arrays(path: Path, file: Any) -> dict[str, np.ndarray]:
     stored = [str(name) for name in file.get("obsm", ()) if hasattr(file["obsm"][name], "shape")]
-    pairs = [
-        (mean, second, stem, SECONDS[ending])
-        for mean in stored
+    mean, second, kind = code_pair(stored, f"obsm of {path}")
+    arrays = {"mean": np.asarray(file["obsm"][mean]), kind: np.asarray(file["obsm"][second])}
+    obs = file["obs"]
+    if (index := index_name(obs)) in obs:
+        arrays["ids"] = np.array(texts_of(obs[index]))
+    return {**arrays, **_factors(obs, len(arrays["mean"]))}
+
+
+def code_pair(names: Sequence[str], where: str) -> tuple[str, str, Second]:
+    """Return the names of a posterior mean and its variance, log-variance or SD, and the meaning of the second.
+
+    :param names: names of arrays; one pair must have the same beginning and known endings.
+    :param where: name of the collection, for messages.
+
+    >>> code_pair(["X_pca", "X_scVI_qzm", "X_scVI_qzv"], "obsm")
+    ('X_scVI_qzm', 'X_scVI_qzv', 'variance')
+    """
+    pairs = {
+        (mean, second): SECONDS[ending]
+        for mean in names
         for stem in _stems(mean, MEANS)
-        for second in stored
+        for second in names
         for ending in SECONDS
         if second == stem + ending
-    ]
+    }
     if len(pairs) != 1:
-        listed = ", ".join(stored) or "nothing"
         reason = "no pair" if not pairs else f"{len(pairs)} pairs"
         raise InputError(
-            f"obsm of {path}",
+            where,
             "contain one posterior mean and its variance, such as X_scVI_qzm and X_scVI_qzv",
-            got=f"{reason} among {listed}",
+            got=f"{reason} among {', '.join(names) or 'nothing'}",
             remedy=(
                 "store the mean and the variance of the posterior under such names, or pass the arrays to "
                 "polariscope.diagnose"
             ),
         )
-    mean, second, _, kind = pairs[0]
-    arrays = {"mean": np.asarray(file["obsm"][mean]), kind: np.asarray(file["obsm"][second])}
-    obs = file["obs"]
-    index = obs.attrs.get("_index", "_index")
-    if index in obs:
-        arrays["ids"] = np.asarray(obs[index].asstr()[:], dtype=str)
-    return {**arrays, **_factors(obs, len(arrays["mean"]))}
+    (((mean, second), kind),) = pairs.items()
+    return mean, second, kind
 
 
 def _stems(name: str, endings: tuple[str, ...]) -> list[str]:

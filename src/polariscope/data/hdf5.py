@@ -1,4 +1,4 @@
-"""Check of HDF5 files: all their numbers are in the file itself."""
+"""HDF5 files: a check that all their numbers are in the file itself, and the texts of AnnData."""
 
 from __future__ import annotations
 
@@ -30,3 +30,21 @@ def check_contained(path: Path, file: Any) -> None:
             problem=f"{path} contains {problem}",
             remedy="write a file that contains all its numbers itself",
         )
+
+
+def index_name(group: Any) -> str:
+    """Return the name of the column with the names of the rows, in a table that AnnData wrote.
+
+    :param group: the group of the table, such as ``obs``.
+    """
+    name = group.attrs.get("_index", "_index")
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def texts_of(stored: Any) -> list[str]:
+    """Return the texts of a column that AnnData wrote.
+
+    :param stored: an array, or a group with the array and a mask, as newer versions write it.
+    """
+    values = stored["values"] if hasattr(stored, "keys") else stored
+    return [text.decode() if isinstance(text, bytes) else str(text) for text in values[:].tolist()]

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from polariscope.analysis.code_files import codes_from_arrays
+from polariscope.analysis.code_names import Second
 from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
-from polariscope.analysis.representation import Representation, draw_sampled
+from polariscope.analysis.representation import Representation
 from polariscope.core.arrays import real_numbers
 from polariscope.core.errors import Argument, InputError, unknown
-from polariscope.core.text import listed
+from polariscope.data.codes import code_pair
 
 if TYPE_CHECKING:
     from polariscope.core.types import OptionValue
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
     """An AnnData object, recognised by its attributes."""
 else:
     CellsLike = ModelLike = object
-
-PAIRS = (("qzm", "qzv"), ("qz_m", "qz_v"), ("mean", "variance"), ("mean", "var"), ("mu", "var"))
-"""Endings of the names in ``obsm`` of posterior means and variances, as scvi-tools and others write them."""
 
 
 def diagnose_cells(
@@ -82,55 +81,23 @@ def codes_of_cells(
     :param seed: (default 0) seed of the sampled codes.
     """
     names = [str(name) for name in obsm]
-    mean_name, variance_name = _choose_names(names, mean, variance)
-    arrays: dict[str, Any] = {}
-    for name, stored in (("mean", mean_name), ("variance", variance_name)):
-        array = real_numbers(obsm[stored], f"obsm[{stored!r}]")
-        # Integers and half floats become float32 or wider; float64 stays.
-        arrays[name] = array.astype(np.result_type(array.dtype, np.float32), copy=False)
-    # Representation validates its arrays before the draw takes the root of the variance.
-    valid = Representation(**arrays, sampled=arrays["mean"])
-    drawn = draw_sampled(valid.mean, valid.variance, seed)
-    return Representation(**arrays, sampled=drawn, sampled_was_drawn=True)
-
-
-def _choose_names(names: list[str], mean: str | None, variance: str | None) -> tuple[str, str]:
-    """Return the names of the means and variances: those of the caller, or the only pair with known endings."""
     for name in (mean, variance):
         if name is not None and name not in names:
             raise unknown("array of obsm", name, names)
     if (mean is None) != (variance is None):
-        missing = "variance" if variance is None else "mean"
         raise InputError(
             problem=(Argument("mean"), " and ", Argument("variance"), " must be passed together"),
-            got=f"no {missing}",
+            got=f"no {'variance' if variance is None else 'mean'}",
             remedy="name both arrays of obsm, or neither",
         )
-    if mean is not None and variance is not None:
-        return mean, variance
-    pairs = [
-        (name, other)
-        for first, second in PAIRS
-        for name in names
-        if name.lower().endswith(first) and (other := name[: len(name) - len(first)] + second) in names
-    ]
-    if len(pairs) == 1:
-        return pairs[0]
-    known = f"{len(pairs)} pairs: " if pairs else ""
-    arrays = [name for pair in pairs for name in pair] or names
-    raise InputError(
-        "obsm",
-        "contain one pair of posterior means and variances, such as X_latent_qzm and X_latent_qzv",
-        got=f"{known}{listed(arrays, quoted=True) or 'no arrays'}",
-        remedy=(
-            "choose them with ",
-            Argument("mean"),
-            " and ",
-            Argument("variance"),
-            ", or pass the model that encodes the cells: ",
-            Argument("model"),
-        ),
-    )
+    kind: Second = "variance"
+    if mean is None or variance is None:
+        mean, variance, kind = code_pair(names, "obsm")
+    arrays = {
+        name: real_numbers(obsm[stored], f"obsm[{stored!r}]")
+        for name, stored in (("mean", mean), (kind, variance))
+    }
+    return codes_from_arrays(arrays, seed, where="obsm")
 
 
 def _encode(cells: Any, model: Any, mean: str | None, variance: str | None, seed: int) -> Representation:

@@ -224,16 +224,14 @@ class GivenRun(Run):
         key = self.results.key("representation", observations, {})
         fit_key = self.results.key("likelihood-fit", observations, {})
         self.used.add(self.folder.artefacts.file(key, ".safetensors"))
-        cached = self.folder.artefacts.read_arrays(key)
-        if cached is not None:
-            representation = Representation.from_arrays(*cached)
-        else:
+        representation = self.folder.artefacts.read_arrays(key, Representation.from_arrays)
+        is_new = representation is None
+        if representation is None:
             self.results.check_may_compute(key)
             representation = self._encode(observations)
             with self.results.writing("representation"):
                 self.folder.artefacts.keep_arrays(key, *representation.to_arrays())
         # The arrays do not include the fit of the likelihood.
-        is_new = cached is None
         fit = self.results.read_or_compute(
             fit_key, LikelihoodFit, lambda: (representation if is_new else self._encode(observations)).fit
         )

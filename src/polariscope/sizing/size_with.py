@@ -70,10 +70,8 @@ def size_with(
                 return known
             cache = _cache(options.get("out"), seed, identity)
             key = Key("representation", None, dataset.fingerprint, settings={"n_latents": n_latents})
-            stored = None if cache is None else cache.read_arrays(key)
-            if stored is not None:
-                representation = Representation.from_arrays(*stored)
-            else:
+            representation = None if cache is None else cache.read_arrays(key, Representation.from_arrays)
+            if representation is None:
                 if progress is not None:
                     progress(candidate_event(seed, n_latents, 0, 0.0))
                 model: Any = trainer(n_latents, seed=seed) if takes_seed else trainer(n_latents)

@@ -15,7 +15,7 @@ from polariscope.core.errors import InputError, not_installed, unknown
 from polariscope.core.options import option
 from polariscope.core.paths import check_regular, resolved_path
 from polariscope.data.dataset import dataset
-from polariscope.data.hdf5 import check_contained
+from polariscope.data.hdf5 import check_contained, index_name, texts_of
 from polariscope.data.missing import Missing
 from polariscope.data.own.support.column_kinds import Troubles
 from polariscope.data.own.support.contents import Contents
@@ -101,7 +101,7 @@ class AnndataDataset(AbstractRowsDataset):
             else in_memory(IndexedRows(matrix), self.cache_megabytes)
         )
         obs, var = file["obs"], file["var"]
-        columns = [str(name) for name in obs if name not in (_index(obs), "__categories")]
+        columns = [str(name) for name in obs if name not in (index_name(obs), "__categories")]
         for name in (*self.labels, *self.aside):
             if name not in columns:
                 raise unknown("column of obs", name, columns)
@@ -109,8 +109,8 @@ class AnndataDataset(AbstractRowsDataset):
         return Contents(
             rows,
             {name: read[name] for name in self.labels} or None,
-            feature_names=tuple(_texts(var[_index(var)])),
-            ids=np.array(_texts(obs[_index(obs)])),
+            feature_names=tuple(texts_of(var[index_name(var)])),
+            ids=np.array(texts_of(obs[index_name(obs)])),
             aside={name: read[name] for name in self.aside},
         )
 
@@ -136,18 +136,6 @@ class AnndataDataset(AbstractRowsDataset):
         matrix = make(tuple(part[:] for part in parts), shape=tuple(map(int, shape)))
         matrix.check_format(full_check=True)  # an index outside the matrix would corrupt memory
         return SparseRows(matrix)
-
-
-def _index(group: Any) -> str:
-    """Return the name of the column with the names of the rows."""
-    name = group.attrs.get("_index", "_index")
-    return name.decode() if isinstance(name, bytes) else str(name)
-
-
-def _texts(stored: Any) -> list[str]:
-    # Newer files can store a mask next to the values.
-    values = stored["values"] if hasattr(stored, "keys") else stored
-    return [text.decode() if isinstance(text, bytes) else str(text) for text in values[:].tolist()]
 
 
 def _columns(obs: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -207,4 +195,4 @@ def _column(obs: Any, name: str, troubles: Troubles) -> np.ndarray:
 def _values(stored: Any) -> np.ndarray:
     """Read an array, or the values of an array with a mask; with pandas 3, text and categories have one too."""
     values = (stored["values"] if hasattr(stored, "keys") else stored)[:]
-    return values if values.dtype.kind in "biuf" else np.array(_texts(stored))
+    return values if values.dtype.kind in "biuf" else np.array(texts_of(stored))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -17,6 +15,7 @@ from torch import Tensor, nn
 from polariscope.analysis.code_names import KINDS
 from polariscope.core import files
 from polariscope.core.errors import InputError, check_word
+from polariscope.core.function_digest import function_digest
 from polariscope.core.option_values import check_value
 from polariscope.core.options import build
 from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter
@@ -195,7 +194,10 @@ class WrappedModel(AbstractModel):
         """Hash of the weights and of the functions' source code or, if it is not available, their names."""
         settings = [self._requested_likelihood, self.variance, self.second, str(self._recipe)]
         settings += [self._reading.roles] if self._reading is not None and not self._reading.reason else []
-        sources = [_source(part) for part in (self.encoder, self.decoder)]
+        sources = [
+            repr(part) if part is None or isinstance(part, nn.Module) else function_digest(part)
+            for part in (self.encoder, self.decoder)
+        ]
         return files.digest([settings, sources, files.digest_tensors(self.state_dict())])
 
     # Encoding and decoding
@@ -507,19 +509,6 @@ def _sizes(shape: Any) -> tuple[int, ...]:
             remedy="for example (1, 64, 64)",
         )
     return tuple(int(size) for size in sizes)
-
-
-def _source(part: Any) -> str:
-    """Return the source code of a function, or as much as is known without running it."""
-    if part is None or isinstance(part, nn.Module):
-        return repr(part)
-    # Two functions with the same source can differ in the values that they enclose.
-    cells = [cell.cell_contents for cell in getattr(part, "__closure__", None) or ()]
-    plain = repr([value for value in cells if isinstance(value, int | float | str)])
-    try:
-        return hashlib.sha256((inspect.getsource(part) + plain).encode()).hexdigest()
-    except (OSError, TypeError):
-        return getattr(part, "__qualname__", type(part).__name__)
 
 
 def _owner(part: Any) -> nn.Module | None:
