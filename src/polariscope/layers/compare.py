@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.code_view import Pool
 from polariscope.analysis.layer_checks import check_table, is_constant
 from polariscope.analysis.layer_forms import AbstractForm
 from polariscope.analysis.similarity import similarity
 from polariscope.core import files
-from polariscope.core.errors import InputError
+from polariscope.core.errors import Argument, InputError, check_word
 from polariscope.core.options import check_options
 from polariscope.core.progress import Progress, Task
 from polariscope.core.seeds import generator
@@ -38,12 +39,19 @@ def compare_layers(
     folder: str | Path | None = None,
     memory: float | int = 4.0,
     progress: Progress | None = None,
+    pool: Pool = "none",
     **options: OptionValue,
 ) -> Comparison:
     """Compute the similarity of every layer of every source with every other; see :func:`polariscope.compare`.
 
     :param dataset: data on which models are compared; None for sources with activations.
     """
+    check_word("pool", pool, get_args(Pool))
+    if pool != "none" and dataset is None:
+        raise InputError(
+            problem=(Argument("pool"), " is for models, and these activations have no positions"),
+            remedy="average them before, for example with Representation.averaged",
+        )
     concept = similarity[measure]
     options = check_options(f"similarity {measure!r}", concept, options)
     form: AbstractForm = similarity.traits(measure)["form"]
@@ -56,7 +64,7 @@ def compare_layers(
         notes: list[str] = []
         widest = 0
         for source, digest, layers_of_model in _layers_of(
-            sources, dataset, n_samples, seed, folder, memory * 1e9 / 2
+            sources, dataset, n_samples, seed, folder, memory * 1e9 / 2, pool
         ):
             message = (
                 f"{source.label}: {len(layers_of_model)} layers, model {len(layers) + 1} of {len(sources)}"
@@ -91,7 +99,7 @@ def compare_layers(
     return Comparison(
         measure=measure,
         title=similarity.traits(measure).get("title", measure),
-        options=options,
+        options=options if pool == "none" else {**options, "pool": pool},
         models=tuple(source.label for source in sources),
         groups=tuple(source.group for source in sources),
         layers_of=tuple(layers),
@@ -112,6 +120,7 @@ def _layers_of(
     seed: int,
     folder: Any,
     budget: float,
+    pool: Pool,
 ) -> Iterator[tuple[Source, str | None, Layers]]:
     """Yield each source, its model's digest if it has one, and its layers, in memory or on disk."""
     if dataset is None:
@@ -137,7 +146,7 @@ def _layers_of(
 
         # Each model has its own scratch, so its layers are deleted before the next model is encoded.
         with scratch(folder, budget) as arrays:
-            yield source, *encode_layers(source, number_of, dataset, indices, seed, arrays)
+            yield source, *encode_layers(source, number_of, dataset, indices, seed, arrays, pool)
 
 
 def _is_constant(array: np.ndarray, source: Source, name: str) -> bool:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from polariscope.analysis.code_view import Pool
 from polariscope.core.errors import InputError
 from polariscope.core.seeds import normals
 from polariscope.data.dataset import AbstractDataset
@@ -18,6 +19,8 @@ from polariscope.layers.scratch import Scratch
 from polariscope.models.inference import EncodedBatch, collect
 from polariscope.models.protocol import AbstractModel
 
+CODES = ("mean", "variance", "sampled")
+"""Names of the layers that contain codes."""
 Layers = Mapping[str, Shaped[np.ndarray, "..."]]
 
 
@@ -44,6 +47,7 @@ def encode_layers(
     indices: Int[np.ndarray, " sample"],
     seed: int,
     arrays: Scratch,
+    pool: Pool = "none",
 ) -> tuple[str, dict[str, Float[np.ndarray, "sample feature"]]]:
     """Return the digest of a model, and all its layers for these observations, flattened, in float32.
 
@@ -56,6 +60,7 @@ def encode_layers(
     :param indices: indices of the observations.
     :param seed: seed of the noise.
     :param arrays: allocator of the arrays.
+    :param pool: (default "none") "mean" to average each channel of a layer over its positions; the input is not pooled.
     """
     assert source.model is not None
     model = source.model()
@@ -71,6 +76,14 @@ def encode_layers(
         noise = normals(seed, *stream, indices=encoded.indices, width=encoded.posterior.mean.shape[1])
         drawn = torch.from_numpy(noise).to(encoded.posterior.mean)
         layers = model.activations(encoded.x, drawn, encoded.auxiliary)
-        return {name: activation.flatten(1) for name, activation in layers}
+        return {name: columns_of(name, activation) for name, activation in layers}
+
+    def columns_of(name: str, activation: Tensor) -> Tensor:
+        # Codes are flat; their shape is that of the model.
+        if pool == "mean" and name in CODES:
+            activation = activation.reshape(len(activation), *model.code_shape)
+        if pool == "mean" and name != "input" and activation.ndim > 2:
+            return activation.flatten(2).mean(dim=2)
+        return activation.flatten(1)
 
     return model.digest, collect(model, dataset, indices, compute, make=arrays.array)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from polariscope.analysis.code_view import Pool
 from polariscope.analysis.representation import check_same_samples
 from polariscope.core.errors import InputError
 from polariscope.core.progress import AnyProgress, listener
@@ -37,6 +38,7 @@ def compare(
     folder: str | Path | None = None,
     memory: float | int = 4.0,
     progress: AnyProgress | None = None,
+    pool: Pool = "none",
     **options: OptionValue,
 ) -> Comparison:
     """Compute the similarity of every layer of every model with every other, on the same observations.
@@ -67,6 +69,8 @@ def compare(
     :param memory: (default 4) gigabytes of memory for layers; the rest is stored in temporary files.
     :param progress: (default None) function called with a progress message, or with an event if it takes a
         :class:`polariscope.core.progress.ProgressEvent`.
+    :param pool: (default "none") features of layers with positions, such as (channel, height, width): "none" for all
+        values, "mean" for the mean over the positions of each channel. The input is never pooled.
     :param options: options of the measure by name: ``bandwidth=0.4``.
     """
     models, data = open_foreign(models, data)
@@ -86,7 +90,16 @@ def compare(
     dataset = None if arrays else find_data(sources, data)
     events = listener(progress, lambda event: (event.message,))
     return compare_layers(
-        sources, dataset, measure, n_samples, seed, folder=folder, memory=memory, progress=events, **options
+        sources,
+        dataset,
+        measure,
+        n_samples,
+        seed,
+        folder=folder,
+        memory=memory,
+        progress=events,
+        pool=pool,
+        **options,
     )
 
 
