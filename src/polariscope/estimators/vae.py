@@ -23,7 +23,7 @@ from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.use import INFORMATION
 from polariscope.analysis.verdict import Verdict
-from polariscope.core.arrays import refuse_large_integers, refuse_masked
+from polariscope.core.arrays import as_array, refuse_large_integers, refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import user_path
 from polariscope.core.seeds import derive
@@ -511,7 +511,8 @@ class VAE(TransformerMixin, BaseEstimator):
         if getattr(X, "is_meta", False):
             raise InputError("X", "contain numbers", got="a tensor on the meta device, which has none")
         min_samples = MIN_SAMPLES if reset else 1
-        if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
+        # as_array, because __array__ of another library can raise anything.
+        if (X if hasattr(X, "ndim") else as_array(X, "X")).ndim <= 2:
             _refuse_large_integers(X)
             try:
                 # NaN passes this check, because our own error about missing values names their columns.
