@@ -201,8 +201,8 @@ UNREAD = ("*.lock", "*.html", "*.png", ".asked.json", "timing.json", ".lease-*",
 """Files that ``check`` need not protect."""
 COURSE = f"course r0 {SAMPLES} --csv out.csv"
 REPEATED = {"half/log.jsonl": "train resumed", "r0/course-*.jsonl": COURSE}
-"""Files whose end a call writes again. Without its last lines, the log of an unfinished run or the journal of a course is
-that of a process that was killed earlier, so no command can notice that they are missing."""
+"""Files whose end a call writes again. Without its last lines, a log of an unfinished run or a journal is that of a
+process that was killed earlier, so no command can notice that they are missing."""
 
 
 @dataclasses.dataclass(frozen=True)
