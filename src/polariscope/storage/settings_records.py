@@ -18,21 +18,21 @@ class SettingsRecord:
 
     format: int
     polariscope: str
-    data: dict[str, Any]
-    objective: dict[str, Any]
-    model: dict[str, Any]
-    training: dict[str, Any]
-    training_identity: dict[str, Any]
+    data: dict[str, object]
+    objective: dict[str, object]
+    model: dict[str, object]
+    training: dict[str, object]
+    training_identity: dict[str, object]
     hash: str
-    environment: dict[str, Any]
+    environment: dict[str, object]
     n_observations: int
     kind: str = ""
-    split: dict[str, Any] = dataclasses.field(default_factory=dict)
+    split: dict[str, object] = dataclasses.field(default_factory=dict)
     feature_variance: float | None = None
     caution: str = ""
     defaults_of_objective: list[str] = dataclasses.field(default_factory=list)
     chosen: list[str] = dataclasses.field(default_factory=list)
-    choice: dict[str, Any] = dataclasses.field(default_factory=dict)
+    choice: dict[str, object] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,10 +57,10 @@ class ModelRecord:
 
     n_latents: int | None = None
     shape: list[int] | None = None
-    net: dict[str, Any] | None = None
-    posterior: dict[str, Any] | None = None
-    prior: dict[str, Any] | None = None
-    likelihood: dict[str, Any] | None = None
+    net: dict[str, object] | None = None
+    posterior: dict[str, object] | None = None
+    prior: dict[str, object] | None = None
+    likelihood: dict[str, object] | None = None
     initialisation: str = ""
     n_auxiliary: int = 0
     decodes: bool = True
