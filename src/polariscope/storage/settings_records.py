@@ -113,17 +113,18 @@ MEMBERS = ("net", "posterior", "prior", "likelihood")
 """Entries of the model that are members of families."""
 
 
-def problem_of(record: Mapping[str, Any]) -> str:
+def problem_of(record: Mapping[str, object]) -> str:
     """Return a description of the first entry that is missing or has another type, as a sentence; '' if all are right.
 
     :param record: contents of ``settings.json``.
     """
     model = record.get("model")
-    members = [name for name in MEMBERS if isinstance(model, dict) and isinstance(model.get(name), dict)]
+    model = model if isinstance(model, dict) else {}
+    members = {name: model[name] for name in MEMBERS if isinstance(model.get(name), dict)}
     checks: list[tuple[str, type, Any]] = [
         ("", SettingsRecord, record),
         *((part, kind, record[part]) for part, kind in PARTS.items() if part in record),
-        *((f"model.{name}", NamedRecord, record["model"][name]) for name in members),
+        *((f"model.{name}", NamedRecord, member) for name, member in members.items()),
     ]
     for part, kind, value in checks:
         try:
