@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -261,7 +262,7 @@ def test_a_table_with_factors_can_be_manipulated(tmp_path: Path) -> None:
 @pytest.fixture
 def eight_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As on a machine with eight cores."""
-    monkeypatch.setattr(rule.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     with rule.using_threads(8):
         yield
         assert torch.get_num_threads() == 8

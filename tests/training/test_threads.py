@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,6 @@ from polariscope.core.errors import InputError
 from polariscope.models.nets.conv import ConvNet
 from polariscope.models.nets.mlp import MlpNet
 from polariscope.storage.documents import read_settings
-from polariscope.training import threads as rule
 from polariscope.training.plan import plan
 from polariscope.training.threads import (
     WORK_PER_THREAD,
@@ -47,7 +47,7 @@ def three_threads() -> Iterator[None]:
 @pytest.fixture
 def eight_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As on a machine with eight cores."""
-    monkeypatch.setattr(rule.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     with using_threads(8):
         yield
 

@@ -23,7 +23,7 @@ from polariscope.analysis.regime.diagnose import diagnose
 from polariscope.analysis.regime.regime import Regime
 from polariscope.analysis.regime.use import INFORMATION
 from polariscope.analysis.verdict import Verdict
-from polariscope.core.arrays import refuse_large_integers, refuse_masked
+from polariscope.core.arrays import as_array, refuse_large_integers, refuse_masked
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import user_path
 from polariscope.core.seeds import derive
@@ -46,7 +46,7 @@ from polariscope.sizing.result import Size
 from polariscope.training.choices import choices
 from polariscope.training.likelihood import LikelihoodChoice, choose_likelihood
 from polariscope.training.loop import fit
-from polariscope.training.plan import FAMILIES, PartLike, choose, concept_of, plan
+from polariscope.training.plan import FAMILIES, PartLike, choose, concept_of, is_auto, plan
 from polariscope.training.planner import QUICK_IMAGES, Pace, Planned, planned_training
 from polariscope.training.threads import check_threads, using_threads
 from polariscope.training.train import build, choose_device, choose_threads
@@ -307,7 +307,7 @@ class VAE(TransformerMixin, BaseEstimator):
 
     def _suitable_likelihood(self, X: Shaped[np.ndarray, "sample ..."]) -> LikelihoodChoice | None:
         """Return the likelihood chosen by "auto", with its reason; None if the user set one."""
-        if not _is_auto(self.likelihood):
+        if not is_auto(self.likelihood):
             return None
         if X.ndim != 2 or self.scale:
             return choose_likelihood(ValueFacts(is_table=X.ndim == 2, is_unit_interval=True))
@@ -511,7 +511,8 @@ class VAE(TransformerMixin, BaseEstimator):
         if getattr(X, "is_meta", False):
             raise InputError("X", "contain numbers", got="a tensor on the meta device, which has none")
         min_samples = MIN_SAMPLES if reset else 1
-        if (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
+        # as_array, because __array__ of another library can raise anything.
+        if (X if hasattr(X, "ndim") else as_array(X, "X")).ndim <= 2:
             _refuse_large_integers(X)
             try:
                 # NaN passes this check, because our own error about missing values names their columns.
@@ -593,7 +594,7 @@ class VAE(TransformerMixin, BaseEstimator):
         from polariscope.sizing.checks import supported_options
         from polariscope.sizing.size import size
 
-        parts = {kind: getattr(self, kind) for kind in FAMILIES if not _is_auto(getattr(self, kind))}
+        parts = {kind: getattr(self, kind) for kind in FAMILIES if not is_auto(getattr(self, kind))}
         assert self.options is None or isinstance(self.options, Mapping)
         # Candidates are trained until they are decided, which requires a rate that does not decrease to 0.
         further = {name: value for name, value in (self.options or {}).items() if name != "schedule"}
@@ -709,10 +710,6 @@ def _scatter(
     scattered = np.full((n_samples, *values.shape[1:]), np.nan, dtype=values.dtype)
     scattered[rows] = values
     return scattered
-
-
-def _is_auto(choice: Any) -> bool:
-    return isinstance(choice, str) and choice == "auto"
 
 
 def _precision(X: Shaped[np.ndarray, "sample ..."]) -> np.dtype:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from polariscope.core import files
 from polariscope.core.errors import InputError, unknown
 from polariscope.core.paths import user_path
 from polariscope.core.records import AbstractRecord, AbstractStoredRecord, to_plain
 from polariscope.core.seeds import generator
 from polariscope.layers.labels import Block, blocks_of, thinned
-from polariscope.storage import SIMILARITY, SIMILARITY_PICTURE
+from polariscope.storage.outputs import write_comparison
 
 if TYPE_CHECKING:
     import pandas
@@ -326,13 +325,8 @@ class Comparison(AbstractStoredRecord, remedy="compare the models again"):
 
         The file contains :meth:`to_dict`, the picture at most 12 steps of checkpoints.
         """
-        from polariscope.core.figures import save_figure
-
-        target = user_path(folder, "folder")
-        record, picture = target / SIMILARITY, target / SIMILARITY_PICTURE
         figure = thinned(self.headline()).figure()
-        files.write_json(record, self.to_dict())
-        return record, save_figure(figure, picture, {}, dpi=160)
+        return write_comparison(user_path(folder, "folder"), self.to_dict(), figure)
 
     def headline(self) -> HeatMap:
         """Return the main heat map: the course of checkpoints, that of two groups, or that of all pairs of models."""

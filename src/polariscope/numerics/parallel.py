@@ -11,6 +11,12 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def count_cores() -> int:
+    """Return the number of cores that this process can use."""
+    # A container or a batch system can allow fewer cores than the machine has; macOS and Windows have no such function.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Apply ``function`` to each item on as many threads as there are processors; return the results in order.
 
@@ -19,7 +25,5 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> lis
     on the number of threads.
     """
     queue = list(items)
-    # A container or a batch system can allow fewer processors than the machine has.
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with ThreadPoolExecutor(max(1, min(available, len(queue)))) as pool:
+    with ThreadPoolExecutor(max(1, min(count_cores(), len(queue)))) as pool:
         return list(pool.map(function, queue))

@@ -197,7 +197,9 @@ class Artefacts:
 
     # Arrays: safetensors.
 
-    def read_arrays(self, key: Key, parse: Callable[[dict[str, np.ndarray], Any], Content]) -> Content | None:
+    def read_arrays(
+        self, key: Key, parse: Callable[[dict[str, np.ndarray], dict[str, object]], Content]
+    ) -> Content | None:
         """Return the record of the arrays stored under a key; None if they do not exist or are damaged.
 
         :param key: key of the artefact.

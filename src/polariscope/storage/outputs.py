@@ -1,14 +1,27 @@
-"""Check of the files that a command writes for the user: they never replace an input or a file of a run."""
+"""Files that a command writes for the user: they never replace an input or a file of a run."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polariscope.core import files
 from polariscope.core.errors import InputError
-from polariscope.storage import ASIDE, CHECKPOINTS, is_run, is_search, is_study
+from polariscope.core.types import Recordable
+from polariscope.storage import (
+    ASIDE,
+    CHECKPOINTS,
+    SIMILARITY,
+    SIMILARITY_PICTURE,
+    is_run,
+    is_search,
+    is_study,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 OWN_ENDINGS = (".json", ".jsonl", ".safetensors", ASIDE)
 """Endings of the files that a run, a search or a study reads."""
@@ -47,3 +60,17 @@ def check_output(path: Path, argument: str, inputs: Iterable[str | Path] = ()) -
             remedy="write it to another folder",
         )
     return target
+
+
+def write_comparison(folder: Path, record: Recordable, figure: Figure) -> tuple[Path, Path]:
+    """Write the scores and the picture of a comparison of layers, and return their paths.
+
+    :param folder: folder of both files.
+    :param record: the scores, as JSON values.
+    :param figure: the picture.
+    """
+    # Matplotlib is slow to import, and most commands check their outputs without drawing.
+    from polariscope.core.figures import save_figure
+
+    files.write_json(folder / SIMILARITY, record)
+    return folder / SIMILARITY, save_figure(figure, folder / SIMILARITY_PICTURE, {}, dpi=160)

@@ -18,21 +18,21 @@ class SettingsRecord:
 
     format: int
     polariscope: str
-    data: dict[str, Any]
-    objective: dict[str, Any]
-    model: dict[str, Any]
-    training: dict[str, Any]
-    training_identity: dict[str, Any]
+    data: dict[str, object]
+    objective: dict[str, object]
+    model: dict[str, object]
+    training: dict[str, object]
+    training_identity: dict[str, object]
     hash: str
-    environment: dict[str, Any]
+    environment: dict[str, object]
     n_observations: int
     kind: str = ""
-    split: dict[str, Any] = dataclasses.field(default_factory=dict)
+    split: dict[str, object] = dataclasses.field(default_factory=dict)
     feature_variance: float | None = None
     caution: str = ""
     defaults_of_objective: list[str] = dataclasses.field(default_factory=list)
     chosen: list[str] = dataclasses.field(default_factory=list)
-    choice: dict[str, Any] = dataclasses.field(default_factory=dict)
+    choice: dict[str, object] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,10 +57,10 @@ class ModelRecord:
 
     n_latents: int | None = None
     shape: list[int] | None = None
-    net: dict[str, Any] | None = None
-    posterior: dict[str, Any] | None = None
-    prior: dict[str, Any] | None = None
-    likelihood: dict[str, Any] | None = None
+    net: dict[str, object] | None = None
+    posterior: dict[str, object] | None = None
+    prior: dict[str, object] | None = None
+    likelihood: dict[str, object] | None = None
     initialisation: str = ""
     n_auxiliary: int = 0
     decodes: bool = True
@@ -113,17 +113,18 @@ MEMBERS = ("net", "posterior", "prior", "likelihood")
 """Entries of the model that are members of families."""
 
 
-def problem_of(record: Mapping[str, Any]) -> str:
+def problem_of(record: Mapping[str, object]) -> str:
     """Return a description of the first entry that is missing or has another type, as a sentence; '' if all are right.
 
     :param record: contents of ``settings.json``.
     """
     model = record.get("model")
-    members = [name for name in MEMBERS if isinstance(model, dict) and isinstance(model.get(name), dict)]
+    model = model if isinstance(model, dict) else {}
+    members = {name: model[name] for name in MEMBERS if isinstance(model.get(name), dict)}
     checks: list[tuple[str, type, Any]] = [
         ("", SettingsRecord, record),
         *((part, kind, record[part]) for part, kind in PARTS.items() if part in record),
-        *((f"model.{name}", NamedRecord, record["model"][name]) for name in members),
+        *((f"model.{name}", NamedRecord, member) for name, member in members.items()),
     ]
     for part, kind, value in checks:
         try:

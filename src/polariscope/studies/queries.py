@@ -39,7 +39,8 @@ def query_frame(frame: DataFrame, query: str) -> DataFrame:
             names = [column[0] for column in answer.description or ()]
             # Fetched as tuples: as a frame, pandas would convert sums of integers to floats.
             rows = answer.fetchall()
-        except duckdb.Error as error:
+        # Times with a zone need a package that duckdb imports only then.
+        except (duckdb.Error, ImportError) as error:
             raise InputError(problem=f"the query failed: {str(error).strip()}") from None
     return frame_of([dict(zip(names, map(_sql_cell, row), strict=True)) for row in rows], names)
 

@@ -162,11 +162,11 @@ def plan(
     shorthands(standardise=standardise, scale=scale, keep_units=keep_units)
     data = apply_variants(data, variants, standardise=standardise, scale=scale, missing=missing)
     suitable = None
-    if _is_auto(likelihood):
+    if is_auto(likelihood):
         decodes = concept_of("objective", objective).trains_decoder
         before = None if recorded is None else recorded["model"]["likelihood"]["name"]
         suitable = likelihood_of(data, decodes=decodes, recorded=before)
-    recorded_net = _recorded_net(recorded, data) if _is_auto(net) else None
+    recorded_net = _recorded_net(recorded, data) if is_auto(net) else None
     selected = choose(
         data,
         objective,
@@ -278,7 +278,7 @@ def choose(
 ) -> dict[str, Any]:
     """Return the parts that ``auto`` selects for the data and the objective; other arguments are returned unchanged."""
     concept = concept_of("objective", objective)
-    if _is_auto(likelihood):
+    if is_auto(likelihood):
         likelihood = likelihood_of(data, decodes=concept.trains_decoder).name
     defaults: dict[str, Any] = {
         "net": "conv"
@@ -290,7 +290,7 @@ def choose(
         **concept.defaults,
     }
     arguments = {"net": net, "posterior": posterior, "prior": prior, "likelihood": likelihood}
-    choices = {kind: defaults[kind] if _is_auto(choice) else choice for kind, choice in arguments.items()}
+    choices = {kind: defaults[kind] if is_auto(choice) else choice for kind, choice in arguments.items()}
     return {"objective": objective, **choices}
 
 
@@ -302,7 +302,11 @@ def _is_discrete(data: AbstractDataset, likelihood: PartLike) -> bool:
     return concept.needs_counts or (concept.needs_unit_interval and data.value_facts.is_binary)
 
 
-def _is_auto(choice: object) -> bool:
+def is_auto(choice: object) -> bool:
+    """Return True if a part of the model is left to the planner.
+
+    :param choice: argument of the caller.
+    """
     return isinstance(choice, str) and choice == "auto"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from polariscope.core.errors import InputError
 from polariscope.core.seeds import derive
 from polariscope.data.dataset import AbstractDataset
 from polariscope.models.model import Model
+from polariscope.numerics.parallel import count_cores
 from polariscope.objectives import AbstractObjective, Step
 from polariscope.training.feed import DATA_LOCK, Feed
 
@@ -45,9 +45,7 @@ def threads_for(work: int, cores: int) -> int:
 
 def available_cores() -> int:
     """Return the number of cores for this process, at most the number of PyTorch threads (``OMP_NUM_THREADS``)."""
-    # The affinity respects the cores that a job scheduler assigned; macOS and Windows have no such function.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, torch.get_num_threads()))
+    return max(1, min(count_cores(), torch.get_num_threads()))
 
 
 def work_of_step(

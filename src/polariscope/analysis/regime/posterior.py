@@ -255,7 +255,9 @@ def not_drawn(representation: Representation) -> Bool[np.ndarray, " latent"]:
     """
     if representation.sampled_was_drawn:
         return np.zeros(representation.n_latents, dtype=bool)
-    eps = max(np.finfo(representation.mean.dtype).eps, np.finfo(representation.sampled.dtype).eps)
+    # Integers are rounded like the floats to which they are converted.
+    kinds = [np.result_type(array, np.float32) for array in (representation.mean, representation.sampled)]
+    eps = max(np.finfo(kind).eps for kind in kinds)
     arrays = (representation.mean, representation.variance, representation.sampled)
     wrong = np.zeros(representation.n_latents, dtype=bool)
     for latent in range(representation.n_latents):  # one at a time, because of the temporaries in float64

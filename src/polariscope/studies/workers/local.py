@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 
+from polariscope.numerics.parallel import count_cores
 from polariscope.storage.lease import SECONDS
 from polariscope.studies.ledger import Ledger, State
 from polariscope.studies.worker import Worker, stop_on_sigterm
@@ -60,7 +61,7 @@ def run_locally(
         )
         # A worker whose parent has died stops by itself.
         command += ["--parent", str(os.getpid())]
-        environment = {**os.environ, **worker_variables(max(1, cores() // workers))}
+        environment = {**os.environ, **worker_variables(max(1, count_cores() // workers))}
         Crew(ledger, workers, lambda: LocalProcess(command, environment)).work(line)
 
     return make_runs(ledger, work, progress=progress)
@@ -96,8 +97,3 @@ def _stopping_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def cores() -> int:
-    """Return the number of cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
