@@ -31,11 +31,19 @@ def test_codes_whose_squares_are_no_numbers_are_refused_and_small_or_constant_on
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 0), (5, 2, 2)])
-def test_codes_and_factors_have_rows_and_columns(shape: tuple[int, ...]) -> None:
+def test_codes_have_rows_and_columns(shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=r"codes must have shape \(sample, latent\), got \(5"):
         check_codes(np.ones(shape), "codes")
+
+
+@pytest.mark.parametrize("shape", [(5, 0), (5, 2, 2)])
+def test_factors_have_rows_and_columns(shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=r"factors must have shape \(sample, factor\), got \(5"):
         check_factors(np.ones(shape, dtype=int), 5)
+
+
+def test_an_array_with_one_axis_is_one_factor() -> None:
+    assert check_factors(np.arange(5), 5).tolist() == [[0.0], [1.0], [2.0], [3.0], [4.0]]
 
 
 def test_one_column_and_two_rows_are_enough() -> None:

@@ -204,8 +204,8 @@ def test_codes_alone_are_scored_but_for_what_looks_at_posteriors(representation:
         ("run", {}, "must be a Representation or an array .sample, latent., got str"),
         (
             np.zeros((5, 2)),
-            {"factors": np.arange(5)},
-            r"factors must have shape \(sample, factor\), got \(5,\)",
+            {"factors": np.ones((5, 2, 2))},
+            r"factors must have shape \(sample, factor\), got \(5, 2, 2\)",
         ),
         (
             np.zeros((5, 2)),

@@ -117,10 +117,10 @@ def test_images_are_trained_with_a_convolutional_net(call):
         ("train gaussian --lr 0.01", "did you mean --learning-rate\\?"),
         ("train gaussian --objective beta --betta 4", "no option --betta; did you mean --beta"),
         ("train gaussian --beta 4", "it belongs to objective beta.*add --objective beta"),
-        ("train gaussian --steps -5", "--steps must be at least 1, got -5"),
+        ("train gaussian --steps -5", "--steps must lie between 1 and 1,000,000,000, got -5"),
         (
             "train gaussian --steps many",
-            "option --steps of training must be an integer, at least 1, got 'many'",
+            "option --steps of training must be an integer, at least 1 and at most 1,000,000,000, got 'many'",
         ),
         ("train gaussian --steps", "--steps requires a value"),
         ("train gaussian --learning-rate 0", "--learning-rate must be positive"),

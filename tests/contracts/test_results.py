@@ -40,6 +40,7 @@ from polariscope.testing.linear_candidates import LinearCandidates
 
 EIGENVALUES = np.array([9.0, 4.0, 1e-4, 1e-4])
 INTERNAL = {
+    "CodeView",
     "Mixture",
     "LatentMoments",
     "Note",

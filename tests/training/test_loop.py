@@ -192,8 +192,11 @@ def test_epochs_become_steps_over_the_training_split():
     [
         ({"betta": 3}, r"no option named 'betta'.*Did you mean 'beta'\?"),
         ({"objective": "bета"}, "no objective named"),
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"steps": "many"}, "option steps of training must be an integer, at least 1, got 'many'"),
+        ({"steps": 0}, "steps must lie between 1 and 1,000,000,000, got 0"),
+        (
+            {"steps": "many"},
+            "option steps of training must be an integer, at least 1 and at most 1,000,000,000, got 'many'",
+        ),
         ({"learning_rate": -1}, "learning_rate must be positive, got -1"),
         ({"beta": -2}, "beta must not be negative, got -2"),
         ({"n_latents": 0}, "n_latents must be at least 1 and at most 1,000,000, got 0"),

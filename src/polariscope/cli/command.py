@@ -274,8 +274,10 @@ def _check_outputs(
         return
     from polariscope.storage.outputs import check_output
 
-    inputs = [path for key, path in paths.items() if isinstance(path, Path) and key not in outputs]
-    for value in positional.values():
+    # Flags with text, such as --data, can name a file too.
+    named = [value for key, value in paths.items() if isinstance(value, str | Path) and key not in outputs]
+    inputs: list[Path] = []
+    for value in [named, *positional.values()]:
         for each in value if isinstance(value, list | tuple) else [value]:
             # Data are NAME, PATH or NAME:PATH; a name is not the path of a file that exists.
             inputs += [Path(part) for part in {str(each), str(each).partition(":")[2]} if part]

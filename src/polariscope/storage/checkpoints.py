@@ -108,20 +108,23 @@ class Checkpoints:
         """Return the end of the log at a step, from the header only."""
         return Mark.from_dict(files.read_header(self.path(step) / STATE)["log"])
 
-    def prune(self, keep: int, step: int, every: int = 1, is_last: bool = False) -> None:
+    def prune(
+        self, keep: int, step: int, every: int = 1, is_last: bool = False, finished: int | None = None
+    ) -> None:
         """Delete old checkpoints: ``keep`` remain, that of ``step`` and before it multiples of ``every``.
 
-        Other checkpoints were saved when training was interrupted. They are deleted at the next multiple of ``every``,
+        The last checkpoint of a shorter training that is extended remains like a multiple. Other checkpoints were saved when training was interrupted. They are deleted at the next multiple of ``every``,
         so an interrupted run ends with the same files as one that was not interrupted.
 
         :param keep: number of checkpoints that remain.
         :param step: step of the training. Later checkpoints are damaged and will be replaced, so they are not counted.
         :param every: (default 1) steps between two checkpoints of a training that is not interrupted.
         :param is_last: (default False) if True, training ends with this step, which need not be a multiple.
+        :param finished: (default None) last step of a finished training that is being extended.
         """
         earlier = [each for each in self.steps if each < step]
         if is_last or step % every == 0:
-            candidates = [each for each in earlier if each % every == 0]
+            candidates = [each for each in earlier if each % every == 0 or each == finished]
         else:
             # Training could need another one if the newest is damaged, so without multiples the latest remain.
             candidates = sorted(earlier, key=lambda each: (each % every == 0, each))

@@ -194,7 +194,9 @@ def _prune(task: AbstractTask[Any], run: RunFolder, is_last: bool) -> None:
     """Delete old checkpoints, unless the task keeps all."""
     if not task.keeps_checkpoints:
         # Two are kept, so training can resume from the other if one is damaged.
-        run.checkpoints.prune(2, task.state.step, task.settings.checkpoint_every, is_last)
+        # Until the extended training ends, the finished model is that of the shorter one.
+        finished = run.finished_steps
+        run.checkpoints.prune(2, task.state.step, task.settings.checkpoint_every, is_last, finished)
 
 
 def n_validated(settings: TrainSettings) -> int:
