@@ -193,7 +193,7 @@ class MetricContract(AbstractContract):
             InputError, match=f"no option of metric '{name}' named 'varant'.*Did you mean 'variant'"
         ):
             call(name, codes("known"), varant="x")
-        with pytest.raises(TypeError, match="missing a required argument"):
+        with pytest.raises(InputError, match="missing a required argument"):
             family[name]()
 
     @each("name, variant", every_variant)
