@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.convergence import held_out_loss
 from polariscope.analysis.noise import Noise
 from polariscope.analysis.regime.use import MAX_OBSERVATIONS
 from polariscope.analysis.representation import Representation
@@ -349,7 +350,9 @@ class TrainedCandidates(AbstractCandidates):
             np.array([line["step"] for line in lines]),
             np.array([line["variance"] for line in lines], dtype=float),
             np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
-            tuple((line["step"], _total(line), line["loss"]) for line in lines if "validation" in line),
+            tuple(
+                (line["step"], held_out_loss(line), line["loss"]) for line in lines if "validation" in line
+            ),
             all(_is_elbo(line) for line in lines),
         )
 
@@ -409,7 +412,9 @@ class TrainedCandidates(AbstractCandidates):
         terms = line["validation"]
         # Objectives without a rate still log the KL of each latent.
         rate = terms.get("rate", None if line["kl"] is None else sum(line["kl"]))
-        return Losses(_total(line), float(terms["reconstruction"]), None if rate is None else float(rate))
+        return Losses(
+            held_out_loss(line), float(terms["reconstruction"]), None if rate is None else float(rate)
+        )
 
     def reconstructions(
         self, n_latents: int, steps: int, **changes: OptionValue
@@ -441,11 +446,6 @@ class TrainedCandidates(AbstractCandidates):
 def _prefix(n_latents: int, steps: int) -> str:
     """Return the prefix of the names of models that are initialised from a wide one."""
     return f"from-{n_latents:03d}-after-{steps}-"
-
-
-def _total(line: Mapping[str, Any]) -> float:
-    """Return the held-out loss in a line of the log: all terms with their weights."""
-    return float(sum(line["weights"][name] * value for name, value in line["validation"].items()))
 
 
 def _is_elbo(line: Mapping[str, Any]) -> bool:
