@@ -33,7 +33,7 @@ from polariscope.sizing.candidates import AbstractCandidates, Curves, Losses, Ou
 from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.own_trainer import Memo
 from polariscope.sizing.search_progress import candidate_event
-from polariscope.storage.search_folder import SearchFolder, SeedFolder, copy_run
+from polariscope.storage.search_folder import SeedFolder
 from polariscope.training.loop import n_validated
 from polariscope.training.plan import RunPlan, plan
 from polariscope.training.planner import IMAGES
@@ -455,23 +455,3 @@ def _is_elbo(line: Mapping[str, Any]) -> bool:
 
 def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:
     return array.reshape(len(array), -1).astype(np.float32, copy=False)
-
-
-def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
-    """Copy a model of the search in ``sizing`` that matches ``job`` to a new ``run``, and return its last step.
-
-    Training resumes from this step. The result is 0 if no model matches, or if ``run`` already exists.
-    """
-    if run.exists():
-        return 0
-    for seed in SearchFolder(sizing).seeds():
-        for candidate in seed.models():
-            try:
-                candidate.check(job.describe("cpu"))
-            except InputError:  # other settings, or more steps than planned
-                continue
-            # The model was begun, but has no step to resume from.
-            if candidate.checkpoints.steps:
-                copy_run(candidate, run)
-                return max(candidate.checkpoints.steps)
-    return 0

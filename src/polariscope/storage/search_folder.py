@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -225,17 +224,3 @@ class SeedFolder:
     def memo(self, statistic: str) -> Path:
         """Return the path of the measured values of a statistic."""
         return self.path / f"{statistic}.json"
-
-
-def copy_run(source: RunFolder, target: Path) -> None:
-    """Copy the model, log and checkpoints of a run to a new one, without its cached results."""
-    measured = {artefact.path.name for artefact in source.artefacts}
-    with files.atomic_folder(target) as part:
-        for entry in source.path.iterdir():
-            # Locks and leases belong to the source.
-            if entry.name.startswith(".") or entry.name in measured or entry.name == layout.REPORT:
-                continue
-            if entry.is_dir():
-                shutil.copytree(entry, part / entry.name, ignore=shutil.ignore_patterns(".*"))
-            else:
-                shutil.copy2(entry, part / entry.name)
