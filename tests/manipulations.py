@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+import polariscope
 from polariscope.data.dataset import AbstractDataset
 from polariscope.manipulation.network import Architecture, ManipulationNet, Tabulated
 from polariscope.models.nets import AbstractNet
@@ -32,14 +33,17 @@ def keep_untrained(folder: Path, data: AbstractDataset, epsilon: float = 0.1, se
     table = Tabulated.of(untrained(data, epsilon, seed), data)
     record: dict[str, Any] = {
         "format": FORMAT,
+        "polariscope": polariscope.__version__,
         "kind": MANIPULATION,
         "data": {**data.describe(), "fingerprint": data.fingerprint},
         "objective": {"name": MANIPULATION},
         "model": table.architecture.describe(),
-        "training": {"steps": 1},
+        "training": {"steps": 1, "seed": seed, "log_every": 1, "checkpoint_every": 1},
         "training_identity": {"seed": seed},
     }
     record["hash"] = settings_hash(record)
+    versions = dict.fromkeys(("python", "torch", "numpy"), "")
+    record |= {"n_observations": len(data), "environment": {**versions, "threads": 1, "device": "cpu"}}
     side = [{"run": "seed-0", "score": 0.1}]
     record["choice"] = {"metric": "mig", "entangled": side, "disentangled": [{"run": "seed-1", "score": 0.4}]}
     with RunFolder(folder) as run:
