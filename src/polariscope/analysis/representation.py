@@ -102,7 +102,7 @@ class Representation(AbstractRecord):
                     name,
                     "be an array of shape (sample, latent)",
                     got=None,
-                    remedy="diagnose(mean=mean, variance=variance) draws sampled codes itself",
+                    remedy="pass mean and variance to diagnose, which draws sampled codes",
                 )
         shape = np.shape(self.mean)
         if len(shape) != 2 or 0 in shape:
