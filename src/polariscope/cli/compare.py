@@ -66,8 +66,8 @@ def compare(
     With one run, its layers are compared with each other. With two runs, the layers of the first are compared with
     those of the second. With more runs, the heat map shows the mean over all pairs of runs. With three or more
     checkpoints, every layer at each step is compared with itself at the last step, and the codes of each step with
-    those of every other step. The comparison is saved with the first run, and its report shows it. --out writes all
-    scores as JSON and the heat map as a picture to a folder.
+    those of every other step. The comparison is saved with the first run and shown in the report of that run. --out
+    writes all scores as JSON and the heat map as a picture to a folder.
     """
     from rich.text import Text
 

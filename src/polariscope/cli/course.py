@@ -56,7 +56,7 @@ def course(
     The results are types of latents, KL, Δ_KL, correlations and, with --layers, results for each layer. A run keeps
     only its last two checkpoints unless it is trained with --keep-checkpoints all. The results of each checkpoint are
     cached immediately, so after an interruption or more training only missing results are computed. The report shows
-    the newest course.
+    the most recently used course.
     """
     from polariscope.cli.console import say, say_next
     from polariscope.core import files

@@ -69,10 +69,11 @@ def diagnose(
     command reads it again, and results with other settings are stored next to it. If there are several runs, each is
     diagnosed, and 'polariscope table' compares them.
 
-    A model of another library, an .onnx file or a folder of diffusers, requires --data. A FILE.npz from any library
-    contains the arrays mean and variance (or log_variance), both (sample, latent) or (sample, channel, height, width),
-    and optionally sampled and factors. A FILE.h5ad contains them in obsm. Codes with positions are diagnosed per
-    channel; --per value treats each value as a latent. --decompose uses at most 5000 observations.
+    A model that is not a run, such as an .onnx file or a folder of diffusers, requires --data. A FILE.npz from any
+    library must contain the arrays mean and variance (or log_variance) of shape (sample, latent) or (sample, channel,
+    height, width); it can also contain sampled and factors. A FILE.h5ad contains the codes in obsm. Codes with
+    positions are diagnosed per channel; --per value treats each value as a latent. --decompose uses at most 5000
+    observations.
     """
     from polariscope.cli.console import say
     from polariscope.cli.diagnosis_output import print_regime

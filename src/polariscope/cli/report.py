@@ -26,15 +26,15 @@ class ReportOptions:
     """Options of ``polariscope report`` beyond the rule and the observations."""
 
     show: Annotated[tuple[str, ...], Flag("NAME", repeated=True)] = ()
-    """File name of a result to show instead of the newest one; can be repeated."""
+    """File name of a result to show instead of the most recently used one; can be repeated."""
     out: Annotated[Path, Flag("FILE", default="in the run's folder, or next to the file")] | None = None
     """File to write."""
 
 
 NEWEST = dict.fromkeys(
-    ("n_samples", "alpha", "seed", "part"), "that of the newest diagnosis, otherwise {default}"
+    ("n_samples", "alpha", "seed", "part"), "that of the most recently used diagnosis, otherwise {default}"
 )
-"""Options whose defaults are those of the newest diagnosis."""
+"""Options whose defaults are those of the most recently used diagnosis."""
 
 
 @command(
@@ -55,10 +55,10 @@ def report(
 ) -> None:
     """Write an HTML report on a run, on a model with --data, or on codes from any library.
 
-    The page shows the newest diagnosis, decomposition, scores, comparison and course; other results are listed at its
-    end. With --samples, --alpha, --seed or --part it shows the diagnosis with these settings. The report on a FILE.npz
-    with mean and variance (or log_variance) has the sections that require only these arrays. Codes of shape (sample,
-    channel, height, width) are shown per channel; --per value treats each value as a latent.
+    The page shows the most recently used diagnosis, decomposition, scores, comparison and course; other results are
+    listed at its end. With --samples, --alpha, --seed or --part it shows the diagnosis with these settings. The report
+    on a FILE.npz with mean and variance (or log_variance) has the sections that require only these arrays. Codes of
+    shape (sample, channel, height, width) are shown per channel; --per value treats each value as a latent.
     """
     from polariscope.pages.report import report as write_report
 

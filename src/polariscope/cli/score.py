@@ -74,10 +74,10 @@ def score(
     of a run are cached: the same command reads them again, and scores with other settings are stored next to them. If
     there are several runs, each is scored, and 'polariscope table' compares them.
 
-    A model of another library requires --data with factors. A FILE.npz from any library contains the arrays mean,
-    (sample, latent) or (sample, channel, height, width), and factors, (sample, factor). Some metrics also require
-    variance (or log_variance), shaped like mean. Optional arrays are factor_names, and factor_kinds with the values
-    categorical, ordinal, cyclic or continuous.
+    A model that is not a run requires --data with factors. A FILE.npz from any library must contain the array mean of
+    shape (sample, latent) or (sample, channel, height, width), and the array factors of shape (sample, factor). Some
+    metrics also require variance (or log_variance), with the shape of mean. Optional arrays are factor_names, and
+    factor_kinds with the values categorical, ordinal, cyclic or continuous.
     """
     from polariscope.cli.console import say
     from polariscope.cli.families import open_family

@@ -24,7 +24,7 @@ class StabilityOptions:
     """Options of ``polariscope stability`` beyond the observations."""
 
     relation: Literal["spearman", "pearson"] = "spearman"
-    """Correlation that latents are matched by."""
+    """Type of correlation by which latents are matched."""
     pool: Literal["none", "mean"] = "none"
     """Values of channels with positions: none for all of them, mean for the mean over positions."""
     csv: Annotated[Path, Flag("FILE")] | None = None

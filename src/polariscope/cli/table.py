@@ -100,9 +100,10 @@ def table(
 ) -> None:
     """Show settings and results of runs side by side.
 
-    The table shows the settings that vary and the newest results of each run: the loss, the number of latents in use,
-    the state of the training, the number of latents of each type and the KL. --columns shows other results instead, and
-    --all shows all of them. Piped output has the same columns as the terminal, but lines are not wrapped.
+    The table shows the settings that vary and the most recently used results of each run: the loss, the number of
+    latents in use, the state of the training, the number of latents of each type and the KL. --columns shows other
+    results instead, and --all shows all of them. Piped output has the same columns as the terminal, but lines are not
+    wrapped.
     """
     from polariscope.cli.console import say
     from polariscope.studies.table_rows import runs_table

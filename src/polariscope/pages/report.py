@@ -157,10 +157,11 @@ def report(
 ) -> Path:
     """Write one self-contained page about a run, a model or codes, and return its path.
 
-    The page of a run shows its newest diagnosis, decomposition, scores, comparison and course. If there is no diagnosis
-    with the requested settings, it is computed and cached first. Other results of the run are listed at the end. The
-    page of a model from another library has no training curves, and the page of codes has only the sections that do not
-    require a model. The same arguments give the same page, byte for byte. The page is written atomically.
+    The page of a run shows its newest diagnosis, decomposition, scores, comparison and course; the newest is the most
+    recently used one. If there is no diagnosis with the requested settings, it is computed and cached first. Other
+    results of the run are listed at the end. The page of a model from another library has no training curves, and the
+    page of codes has only the sections that do not require a model. The same arguments give the same page, byte for
+    byte. The page is written atomically.
 
     :param run: a run or its folder, a Representation, an .npz file of codes, or a model of any library or its path, as
         in :func:`polariscope.encode`.

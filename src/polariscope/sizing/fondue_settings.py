@@ -76,8 +76,8 @@ class FondueSettings:
     trend_errors: float = constant(2.5, "1 % of trends are false")
     """Standard errors beyond which a trend counts."""
     min_carry: float = constant(0.25, "sprites: the smallest share observed for a rising latent")
-    """Lower bound of the slope of a rising posterior variance over the next doubling of the steps, relative to its
-    present slope: curves flatten towards the end."""
+    """Minimum share of its present slope that a rising posterior variance keeps over the next doubling of the steps:
+    curves flatten towards the end."""
     max_acceleration: int = constant(2, "sprites: the largest factor observed for a rising latent")
     """Factor by which a latent can rise faster than before: pruning starts slowly."""
     min_doublings: float = constant(0.5, "argument")

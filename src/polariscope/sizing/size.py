@@ -72,7 +72,7 @@ def _size_of_trainer(
 
     if target != "latents":
         raise InputError(
-            problem=(Argument("trainer"), " is for the number of latents"), got=f"target={target!r}"
+            problem=(Argument("trainer"), " is for the number of latents"), got=Argument("target", target)
         )
     dataset = as_dataset(data)
     result, settings = size_with(trainer, dataset, method, options)

@@ -29,12 +29,6 @@ from polariscope.sizing.search_progress import candidate_arguments, candidate_ev
 from polariscope.storage.artefacts import Artefacts, Key
 from polariscope.storage.search_folder import SearchFolder
 
-ALGORITHMS: dict[str, Algorithm] = {
-    "fondue": "guided",
-    "fondue-published": "grow",
-    "fondue-binary": "binary",
-}
-"""Algorithm of each method of ``polariscope.size`` that accepts a trainer."""
 OPTIONS = ("threshold", "n_init", "cap", "seed", "seeds", "out", "progress")
 """Options of ``polariscope.size`` that a search with the user's trainer uses."""
 
@@ -49,10 +43,10 @@ def size_with(
     :param trainer: a function of the number of latents, and optionally of ``seed``, that returns a trained model, or
         anything else that :func:`polariscope.encode` accepts, or a Representation.
     :param data: the data that the models encode.
-    :param method: a key of :data:`ALGORITHMS`.
+    :param method: a method with the trait ``with_trainer``.
     :param options: options of the search, all in :data:`OPTIONS`.
     """
-    _check_trainer(trainer, method, options)
+    algorithm: Algorithm = _check_trainer(trainer, method, options)
     dataset = as_dataset(data)
     first, n_seeds = options.get("seed", SearchSettings.seed), options.get("seeds", SearchSettings.seeds)
     goal = Goal(
@@ -86,8 +80,8 @@ def size_with(
             encode_with if takes_seed else lambda n_latents: encode_with(n_latents),
             threshold=goal.threshold,
             n_init=goal.n_init or min(SETTINGS.first_width, goal.cap),
-            algorithm=ALGORITHMS[method],
-            cap=min(goal.cap, BINARY_CAP) if method == "fondue-binary" else goal.cap,
+            algorithm=algorithm,
+            cap=min(goal.cap, BINARY_CAP) if algorithm == "binary" else goal.cap,
             seeds=range(first, first + n_seeds),
         )
     return _completed(result, method, encoded), {**identity, "seed": first, "seeds": n_seeds}
@@ -110,17 +104,19 @@ def _completed(result: Size, method: str, encoded: Mapping[tuple[int, int], Repr
     )
 
 
-def _check_trainer(trainer: object, method: str, options: Mapping[str, object]) -> None:
-    """Check that a trainer is a function, and that method and options can be used with one."""
+def _check_trainer(trainer: object, method: str, options: Mapping[str, object]) -> Algorithm:
+    """Check that a trainer is a function and that method and options can be used with one; return the algorithm."""
     if not callable(trainer):
         raise InputError("trainer", "be a function of the number of latents", got=type(trainer).__name__)
-    if method not in ALGORITHMS:
+    algorithm = family.traits(method).get("with_trainer")
+    if algorithm is None:
+        able = [name for name in family if family.traits(name).get("with_trainer")]
         raise InputError(
             problem=f"method {method!r} trains its own models",
             remedy=(
                 "leave ",
                 Argument("trainer"),
-                f" out, or use one of the methods {', '.join(map(repr, ALGORITHMS))}",
+                f" out, or use one of the methods {', '.join(map(repr, able))}",
             ),
         )
     for name in options:
@@ -138,6 +134,7 @@ def _check_trainer(trainer: object, method: str, options: Mapping[str, object]) 
             got=f"{n_seeds} seeds",
             remedy="write trainer(n_latents, seed)",
         )
+    return algorithm
 
 
 def _takes_seed(trainer: Callable[..., object]) -> bool:

@@ -20,6 +20,7 @@ Traits: ``statistic`` is the quantity that the trials measure. ``trains`` is Tru
 has. ``threshold`` is "goal", a number that the method defines, or None. ``interval`` is the meaning of the interval of
 one seed. ``uses`` lists the options of the goal that the method uses. Options of one method are keyword-only arguments
 of its function. Optional traits: ``needs_factors`` (the method requires data with known factors), ``finds_beta`` (it
-can search for the largest β) and ``rate``, the learning rate of its models: "sizing" for the goal's ``careful_rate``,
-which also suits a model of the size that it returns, and "quick" for the goal's ``rate``; without it they use the
-published rate."""
+can search for the largest β), ``with_trainer`` (the algorithm of :func:`~polariscope.sizing.own_trainer.fondue` with
+which it searches if the caller trains the models; a method without it accepts no trainer) and ``rate``, the learning
+rate of its models: "sizing" for the goal's ``careful_rate``, which also suits a model of the size that it returns, and
+"quick" for the goal's ``rate``; without it they use the published rate."""

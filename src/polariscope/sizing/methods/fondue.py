@@ -37,6 +37,7 @@ MAXIMUM_OF_DATA = "the maximum with a learned γ"
     trains=True,
     needs_variances=True,
     finds_beta=True,
+    with_trainer="guided",
     rate="sizing",
     threshold="goal",
     interval="how the answer could change with more training or if models were trained from scratch",

@@ -14,6 +14,7 @@ from polariscope.sizing.result import TRACE, SeedResult
     statistic=TRACE,
     trains=True,
     needs_variances=True,
+    with_trainer="binary",
     threshold="goal",
     interval="from the answer with one epoch fewer to the final answer",
     uses=("cap", "steps", "epochs"),

@@ -14,6 +14,7 @@ from polariscope.sizing.result import TRACE, SeedResult
     statistic=TRACE,
     trains=True,
     needs_variances=True,
+    with_trainer="grow",
     threshold="goal",
     interval="from the answer with one epoch fewer to the final answer",
     uses=("n_init", "cap", "steps", "epochs"),
