@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-import polariscope as ps
+import polariscope
 from polariscope.data.dataset import AbstractDataset
 from polariscope.manipulation.network import Architecture, ManipulationNet, Tabulated
 from polariscope.models.nets import AbstractNet
@@ -33,9 +33,7 @@ def keep_untrained(folder: Path, data: AbstractDataset, epsilon: float = 0.1, se
     table = Tabulated.of(untrained(data, epsilon, seed), data)
     record: dict[str, Any] = {
         "format": FORMAT,
-        "polariscope": ps.__version__,
-        "n_observations": len(data),
-        "environment": {"python": "", "torch": "", "numpy": "", "threads": 1, "device": "cpu"},
+        "polariscope": polariscope.__version__,
         "kind": MANIPULATION,
         "data": {**data.describe(), "fingerprint": data.fingerprint},
         "objective": {"name": MANIPULATION},
@@ -44,6 +42,8 @@ def keep_untrained(folder: Path, data: AbstractDataset, epsilon: float = 0.1, se
         "training_identity": {"seed": seed},
     }
     record["hash"] = settings_hash(record)
+    versions = dict.fromkeys(("python", "torch", "numpy"), "")
+    record |= {"n_observations": len(data), "environment": {**versions, "threads": 1, "device": "cpu"}}
     side = [{"run": "seed-0", "score": 0.1}]
     record["choice"] = {"metric": "mig", "entangled": side, "disentangled": [{"run": "seed-1", "score": 0.4}]}
     with RunFolder(folder) as run:

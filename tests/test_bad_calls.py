@@ -12,7 +12,7 @@ import torch
 
 import polariscope as ps
 from long_training import unchecked
-from polariscope.core.errors import PolariscopeError
+from polariscope.core.errors import InputError, PolariscopeError
 
 X = np.random.default_rng(0).standard_normal((60, 5)).astype(np.float32)
 
@@ -76,6 +76,13 @@ CALLS: dict[str, Callable[[], object]] = {
     "10^30 latents": lambda: ps.train(X, n_latents=10**30, steps=1),
     "half a latent": lambda: ps.train(X, n_latents="2.5", steps=1),
     "a device that is a list": lambda: ps.train(X, device=[], steps=1),
+    "an array that raises to the estimator": lambda: ps.VAE(n_latents=2).fit(Refusing()),
+    "a negative length to the estimator": lambda: ps.VAE(n_latents=2).fit(Negative()),
+    "an object to the estimator": lambda: ps.VAE(n_latents=2).fit(object()),
+    "factors to a metric of codes alone": lambda: ps.metrics["hoyer"](X, X),
+    "no factors to a metric": lambda: ps.metrics["mig"](X),
+    "codes without variances": lambda: ps.Representation(mean=X, variance=None, sampled=X),
+    "codes without samples": lambda: ps.Representation(mean=X, variance=X**2, sampled=None),
     "latents that are not a number": lambda: ps.VAE(n_latents=float("nan")).fit(X),
 }
 
@@ -117,3 +124,18 @@ def test_numbers_of_numpy_are_settings_of_a_study(tmp_path: Path) -> None:
     study = ps.Study.from_dict(design)
     assert {type(point.settings["n_latents"]) for point in study.points()} == {int}
     assert study.to_dict()["objective"] == [{"name": "beta", "beta": 2.0}]
+
+
+@unchecked()
+def test_integer_codes_are_decomposed_like_the_same_floats() -> None:
+    mean = np.random.default_rng(0).integers(3, size=(60, 3))
+    codes = {"mean": mean, "variance": np.full(mean.shape, 0.5), "sampled": mean}
+    floats = {name: array.astype(np.float64) for name, array in codes.items()}
+    whole, real = (ps.decompose(ps.Representation(**arrays)) for arrays in (codes, floats))
+    assert whole == real
+
+
+@unchecked()
+def test_a_metric_names_its_arguments() -> None:
+    with pytest.raises(InputError, match=r"metric 'hoyer'.*too many positional.*its arguments are codes"):
+        ps.metrics["hoyer"](X, X)

@@ -56,7 +56,7 @@ def test_files_without_codes_are_refused(tmp_path):
     with pytest.raises(InputError, match="got 2 pairs among"):
         open_codes(write(tmp_path / "x.h5ad", a_mu=MEAN, a_var=VARIANCE, b_mu=MEAN, b_var=VARIANCE))
     (tmp_path / "x.h5ad").write_bytes(b"no")
-    with pytest.raises(InputError, match="is damaged or not as AnnData writes it"):
+    with pytest.raises(InputError, match="is damaged or not an HDF5 file"):
         open_codes(tmp_path / "x.h5ad")
 
 

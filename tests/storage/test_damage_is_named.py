@@ -14,9 +14,14 @@ import polariscope as ps
 from polariscope.cli import main
 from polariscope.core import files
 from polariscope.core.errors import InputError
+from polariscope.pages.size import read_sizes
+from polariscope.sizing.curve import read_curve
+from polariscope.sizing.result import Size
+from polariscope.sizing.size import keep_size, read_size, settings_of_models, write_size
 from polariscope.storage.documents import HASH, DamagedError, read_settings, settings_hash
 from polariscope.storage.folder import RunFolder
 from polariscope.storage.inspection import inspect_folder
+from polariscope.storage.search_folder import SearchFolder
 
 ROWS = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
 SMALL = {"net": "linear", "n_latents": 2, "steps": 20, "checkpoint_every": 10, "log_every": 5}
@@ -254,3 +259,77 @@ def test_a_model_that_is_set_aside_is_described_as_what_it_is(
     )
     (aside,) = [finding for finding in inspect_folder(run) if finding.state == "set aside"]
     assert aside.what == "it was damaged or belongs to another run, and the model was made again"
+
+
+ANSWER = Size(3, (3, 3), "fondue")
+RECIPE = {"data": "f", "recipe": {"net": "linear", "seed": 0}}
+
+
+def begin_search(folder: Path, seed: int = 0, recipe: dict[str, object] = RECIPE) -> Path:
+    """Write the recipe and the answer of a search."""
+    search = SearchFolder(folder)
+    search.seed(seed).path.mkdir(parents=True)
+    search.seed(seed).check_recipe(recipe)
+    search.write_curve({}, {"seed": seed}, bands="", models="")
+    write_size(folder, ANSWER, {"seed": seed, "method": "fondue", "data": {"fingerprint": "f"}})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("seed", "recipe"),
+    [
+        (1, RECIPE),
+        (0, {**RECIPE, "data": "g"}),
+        (0, {**RECIPE, "recipe": {"net": "mlp", "seed": 0}}),
+    ],
+    ids=["seed", "data", "recipe"],
+)
+def test_the_answer_of_another_search_is_refused_by_every_reader(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int, recipe: dict[str, object]
+) -> None:
+    own, other = begin_search(tmp_path / "own"), begin_search(tmp_path / "other", seed, recipe)
+    assert damaged(own) == []
+    assert read_size(own) == ANSWER
+    for name in ("size.json", "curve.json"):
+        shutil.copy(other / name, own / name)
+    assert sorted(damaged(own)) == ["curve.json", "size.json"]
+    readers = (read_size, settings_of_models, read_sizes, read_curve, lambda folder: keep_size(folder, own))
+    for reader in readers:
+        with pytest.raises(
+            DamagedError, match=f"is the result of another search: its models of seed-{seed} "
+        ):
+            reader(own)
+    run = tmp_path / "run"
+    for words in (
+        f"check {own}",
+        f"show {own}",
+        f"train gaussian --size {own} --steps 2 --out {run}",
+    ):
+        assert main(words.split()) == 1
+        output = capsys.readouterr()
+        assert "the result of another search" in " ".join((output.out + output.err).split())
+    assert not run.exists()
+
+
+def test_the_same_search_replaces_the_answer_of_another(tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    answer = ps.size(ROWS, "id", out=own)
+    ps.size(ROWS, "id", seed=1, out=other)
+    shutil.copy(other / "size.json", own / "size.json")
+    with pytest.raises(DamagedError, match="another search"):
+        read_size(own)
+    assert ps.size(ROWS, "id", out=own) == answer
+    assert read_size(own) == answer
+    # Another seed in the same folder is no other search.
+    ps.size(ROWS, "id", seed=1, out=own)
+    assert damaged(own) == []
+
+
+def test_an_answer_is_read_without_its_models_and_with_a_damaged_recipe(tmp_path: Path) -> None:
+    own = begin_search(tmp_path / "own")
+    (tmp_path / "copy").mkdir()
+    shutil.copy(own / "size.json", tmp_path / "copy")
+    assert read_size(tmp_path / "copy") == ANSWER
+    (own / "seed-0" / "recipe.json").write_text("{")
+    assert read_size(own) == ANSWER
+    assert damaged(own) == ["recipe.json"]

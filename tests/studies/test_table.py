@@ -535,6 +535,20 @@ def test_the_interval_of_a_count_stays_between_0_and_the_number_of_latents() -> 
     assert found[1.0, "mig"] == (0, 1)
 
 
+@pytest.mark.parametrize("times", ["now()", "[now()]", "{'at': now()}"])
+def test_times_with_a_zone_are_refused_with_a_remedy_without_pytz(
+    monkeypatch: pytest.MonkeyPatch, times: str
+) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    table = by_beta(lambda beta, seed: {"mig": 0.5})
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(
+        InputError, match=r"a time zone, in began; .*CAST\(began AS VARCHAR\), or install pytz"
+    ):
+        table.sql(f"select {times} as began")
+    assert table.sql("select cast(now() as varchar) as began")
+
+
 def test_a_query_reads_and_never_writes(tmp_path: Path) -> None:
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     table = by_beta(lambda beta, seed: {"mig": 0.5})

@@ -96,6 +96,14 @@ class Representation(AbstractRecord):
         for name in ARRAYS:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_array(value, name))
+        for name in ("mean", "variance", "sampled"):
+            if getattr(self, name) is None:
+                raise InputError(
+                    name,
+                    "be an array of shape (sample, latent)",
+                    got=None,
+                    remedy="pass mean and variance to diagnose, which draws sampled codes",
+                )
         shape = np.shape(self.mean)
         if len(shape) != 2 or 0 in shape:
             raise InputError("mean", "have shape (sample, latent) with at least one of each", got=shape)

@@ -11,10 +11,10 @@ import numpy as np
 from polariscope.analysis.code_files import codes_from_arrays, load_codes
 from polariscope.analysis.code_names import MEANS, SECONDS, Second
 from polariscope.analysis.representation import Representation
-from polariscope.core.errors import InputError, not_installed
+from polariscope.core.errors import InputError
 from polariscope.core.files import read_arrays
-from polariscope.core.paths import check_regular, user_path
-from polariscope.data.hdf5 import check_contained, index_name, texts_of
+from polariscope.core.paths import user_path
+from polariscope.data.hdf5 import index_name, open_cells, texts_of
 
 CELLS = ".h5ad"
 ENDINGS = (".npz", CELLS)
@@ -46,23 +46,8 @@ def read_code_arrays(path: Path) -> dict[str, np.ndarray]:
     """
     if path.suffix != CELLS:
         return read_arrays(path)
-    if not check_regular(path).is_file():
-        raise InputError(problem=f"there is no file {path}")
-    try:
-        import h5py
-    except ImportError:
-        raise not_installed(f"reading {path.name}", "h5py", "hdf5") from None
-    try:
-        with h5py.File(path, "r") as file:
-            check_contained(path, file)
-            return _arrays(path, file)
-    # h5py raises any of these for files that AnnData did not write.
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            problem=f"{path} is damaged or not as AnnData writes it ({error})", remedy="write it again"
-        ) from None
+    with open_cells(path) as file, file:
+        return _arrays(path, file)
 
 
 def _arrays(path: Path, file: Any) -> dict[str, np.ndarray]:

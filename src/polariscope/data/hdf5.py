@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from polariscope.core.errors import InputError
+from polariscope.core.errors import InputError, not_installed
+from polariscope.core.paths import check_regular
 
 
 def check_contained(path: Path, file: Any) -> None:
@@ -30,6 +33,38 @@ def check_contained(path: Path, file: Any) -> None:
             problem=f"{path} contains {problem}",
             remedy="write a file that contains all its numbers itself",
         )
+
+
+@contextlib.contextmanager
+def open_cells(path: Path) -> Iterator[Any]:
+    """Open a file that AnnData wrote, ``h5py.File``; errors of h5py while it is read get a remedy.
+
+    The file is not closed, because rows can be read from it later.
+
+    :param path: path of an .h5ad file.
+    """
+    if not check_regular(path).is_file():
+        raise InputError(problem=f"there is no file {path}")
+    try:
+        import h5py
+    except ImportError:
+        raise not_installed(f"reading {path.name}", "h5py", "hdf5") from None
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise InputError(
+            problem=f"{path} is damaged or not an HDF5 file ({error})", remedy="download or write it again"
+        ) from None
+    try:
+        check_contained(path, file)
+        yield file
+    # h5py raises any of these for files that AnnData did not write.
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            problem=f"{path} is damaged or not as AnnData writes it ({error})", remedy="write it again"
+        ) from None
 
 
 def index_name(group: Any) -> str:

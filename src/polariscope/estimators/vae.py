@@ -512,7 +512,11 @@ class VAE(TransformerMixin, BaseEstimator):
             raise InputError("X", "contain numbers", got="a tensor on the meta device, which has none")
         min_samples = MIN_SAMPLES if reset else 1
         # as_array, because __array__ of another library can raise anything.
-        if (X if hasattr(X, "ndim") else as_array(X, "X")).ndim <= 2:
+        array = X if hasattr(X, "ndim") else as_array(X, "X")
+        if array.ndim == 0 and array.dtype == object:
+            # An object in an array raises the TypeError of scikit-learn, which its checks of estimators require.
+            raise InputError("X", "be an array of numbers", got=type(X).__name__)
+        if array.ndim <= 2:
             _refuse_large_integers(X)
             try:
                 # NaN passes this check, because our own error about missing values names their columns.

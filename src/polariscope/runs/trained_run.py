@@ -17,7 +17,7 @@ from polariscope.data.data_like import DataLike
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
 from polariscope.data.missing import Missing
-from polariscope.data.observations import Part, Subset
+from polariscope.data.observations import Subset
 from polariscope.data.sources import load_recorded
 from polariscope.data.splits import Split
 from polariscope.storage import MANIPULATION, SETTINGS, readable_name
@@ -142,13 +142,6 @@ class TrainedRun:
         if self.settings.get("split", {}).get("by", "random") == "random":
             return training.random_split(self.n_observations)  # does not require the data
         return training.split_of(self.data())
-
-    def indices_of(self, part: Part) -> Int[np.ndarray, " sample"]:
-        """Return the indices of all observations in a part of the split; an empty part raises an error.
-
-        :param part: "all", "train", "validation" or "test".
-        """
-        return self.choose(Subset(n_samples=None, part=part))
 
     def choose(self, subset: Subset) -> Int[np.ndarray, " sample"]:
         """Return the indices of the observations in a subset; if the split is random, the data are not opened.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from polariscope.analysis.convergence import held_out_loss
 from polariscope.analysis.noise import Noise
 from polariscope.analysis.regime.use import MAX_OBSERVATIONS
 from polariscope.analysis.representation import Representation
@@ -32,7 +33,7 @@ from polariscope.sizing.candidates import AbstractCandidates, Curves, Losses, Ou
 from polariscope.sizing.fondue_settings import SETTINGS
 from polariscope.sizing.own_trainer import Memo
 from polariscope.sizing.search_progress import candidate_event
-from polariscope.storage.search_folder import SearchFolder, SeedFolder, copy_run
+from polariscope.storage.search_folder import SeedFolder
 from polariscope.training.loop import n_validated
 from polariscope.training.plan import RunPlan, plan
 from polariscope.training.planner import IMAGES
@@ -349,7 +350,9 @@ class TrainedCandidates(AbstractCandidates):
             np.array([line["step"] for line in lines]),
             np.array([line["variance"] for line in lines], dtype=float),
             np.array([line["gamma"] for line in lines], dtype=float) if has_gamma else None,
-            tuple((line["step"], _total(line), line["loss"]) for line in lines if "validation" in line),
+            tuple(
+                (line["step"], held_out_loss(line), line["loss"]) for line in lines if "validation" in line
+            ),
             all(_is_elbo(line) for line in lines),
         )
 
@@ -409,7 +412,9 @@ class TrainedCandidates(AbstractCandidates):
         terms = line["validation"]
         # Objectives without a rate still log the KL of each latent.
         rate = terms.get("rate", None if line["kl"] is None else sum(line["kl"]))
-        return Losses(_total(line), float(terms["reconstruction"]), None if rate is None else float(rate))
+        return Losses(
+            held_out_loss(line), float(terms["reconstruction"]), None if rate is None else float(rate)
+        )
 
     def reconstructions(
         self, n_latents: int, steps: int, **changes: OptionValue
@@ -443,11 +448,6 @@ def _prefix(n_latents: int, steps: int) -> str:
     return f"from-{n_latents:03d}-after-{steps}-"
 
 
-def _total(line: Mapping[str, Any]) -> float:
-    """Return the held-out loss in a line of the log: all terms with their weights."""
-    return float(sum(line["weights"][name] * value for name, value in line["validation"].items()))
-
-
 def _is_elbo(line: Mapping[str, Any]) -> bool:
     """Return True if the loss of a line is reconstruction plus rate, each with weight 1."""
     return bool(line["weights"] == {"reconstruction": 1.0, "rate": 1.0})
@@ -455,23 +455,3 @@ def _is_elbo(line: Mapping[str, Any]) -> bool:
 
 def _rows(array: np.ndarray) -> Float[np.ndarray, "sample feature"]:
     return array.reshape(len(array), -1).astype(np.float32, copy=False)
-
-
-def begin_from_candidate(sizing: Path, run: Path, job: RunPlan) -> int:
-    """Copy a model of the search in ``sizing`` that matches ``job`` to a new ``run``, and return its last step.
-
-    Training resumes from this step. The result is 0 if no model matches, or if ``run`` already exists.
-    """
-    if run.exists():
-        return 0
-    for seed in SearchFolder(sizing).seeds():
-        for candidate in seed.models():
-            try:
-                candidate.check(job.describe("cpu"))
-            except InputError:  # other settings, or more steps than planned
-                continue
-            # The model was begun, but has no step to resume from.
-            if candidate.checkpoints.steps:
-                copy_run(candidate, run)
-                return max(candidate.checkpoints.steps)
-    return 0

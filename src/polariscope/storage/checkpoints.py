@@ -113,8 +113,9 @@ class Checkpoints:
     ) -> None:
         """Delete old checkpoints: ``keep`` remain, that of ``step`` and before it multiples of ``every``.
 
-        The last checkpoint of a shorter training that is extended remains like a multiple. Other checkpoints were saved when training was interrupted. They are deleted at the next multiple of ``every``,
-        so an interrupted run ends with the same files as one that was not interrupted.
+        The last checkpoint of a shorter training that is extended remains like a multiple. Other checkpoints were
+        saved when training was interrupted. They are deleted at the next multiple of ``every``, so an interrupted run
+        ends with the same files as one that was not interrupted.
 
         :param keep: number of checkpoints that remain.
         :param step: step of the training. Later checkpoints are damaged and will be replaced, so they are not counted.

@@ -24,7 +24,7 @@ class DamagedError(PolariscopeError):
 
 
 class ForeignError(DamagedError):
-    """Error about a model or checkpoint that was saved by another run."""
+    """Error about a model or checkpoint of another run, or the result of another search."""
 
 
 class FormatError(PolariscopeError):

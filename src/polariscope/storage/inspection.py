@@ -162,9 +162,14 @@ def _check_belongs(run: RunFolder, file: Path) -> None:
 
 def _search(search: SearchFolder) -> Iterator[Finding]:
     again = "run the same size command again: trained models are reused"
-    for name, kind in ANSWERS:
+    readers: dict[str, Callable[[Path], object]] = {
+        layout.SIZE: lambda _: search.read_answer(),
+        layout.SIZES: functools.partial(documents.read_document, kind="sizes"),
+        layout.CURVE: lambda _: search.read_curve(),
+    }
+    for name, read in readers.items():
         if (search.path / name).exists():
-            yield _verify(search.path / name, functools.partial(documents.read_document, kind=kind), again)
+            yield _verify(search.path / name, read, again)
     for seed in search.seeds():
         yield _verify(
             seed.path / layout.RECIPE,

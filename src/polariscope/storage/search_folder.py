@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from polariscope.storage import documents
 from polariscope.storage.folder import RunFolder, repair
 
 logger = logging.getLogger("polariscope")
+RECIPES = "recipes"
+"""Entry of a result with the hash of the recipe of each seed."""
 
 
 class SearchFolder:
@@ -50,7 +51,7 @@ class SearchFolder:
 
     def write_answer(self, size: Recordable, settings: Recordable) -> None:
         """Write an answer and its settings."""
-        documents.write_document(self.path / layout.SIZE, "size", size, {"settings": to_plain(settings)})
+        documents.write_document(self.path / layout.SIZE, "size", size, self._about(settings))
 
     def read_answer(self) -> tuple[Any, dict[str, Any]]:
         """Read the answer and its settings, and check them."""
@@ -59,16 +60,11 @@ class SearchFolder:
                 problem=f"{self.path} has no {layout.SIZE}",
                 remedy=("make one with ", Call("size", "data", out=str(self.path))),
             )
-        document = documents.read_document(self.path / layout.SIZE, "size")
-        return document.content, document.about["settings"]
+        return self._read_own(layout.SIZE, "size")
 
     def write_answers(self, sizes: Sequence[object]) -> None:
         """Write the answers of several methods."""
         documents.write_document(self.path / layout.SIZES, "sizes", list(sizes))
-
-    def read_answers(self) -> list[Any]:
-        """Read the answers of several methods and check them."""
-        return documents.read_document(self.path / layout.SIZES, "sizes").content
 
     def write_curve(self, curve: Recordable, settings: Recordable, *, bands: str, models: str) -> None:
         """Write curves over the number of latents, their settings and tables of their numbers.
@@ -78,7 +74,7 @@ class SearchFolder:
         :param bands: table with a row for each number of latents, as comma-separated values.
         :param models: table with a row for each model, as comma-separated values.
         """
-        documents.write_document(self.path / layout.CURVE, "curve", curve, {"settings": to_plain(settings)})
+        documents.write_document(self.path / layout.CURVE, "curve", curve, self._about(settings))
         files.write_text(self.curve_bands, bands)
         files.write_text(self.curve_models, models)
 
@@ -89,7 +85,34 @@ class SearchFolder:
                 problem=f"{self.path} has no {layout.CURVE}",
                 remedy="measure the curves first, with size_curve in Python or polariscope size-curve",
             )
-        document = documents.read_document(self.path / layout.CURVE, "curve")
+        return self._read_own(layout.CURVE, "curve")
+
+    def _about(self, settings: Recordable) -> dict[str, object]:
+        """Return the origin of a result: its settings, and a hash of the recipe of each seed in this folder."""
+        digests = {seed.path.name: seed.recipe_digest() for seed in self.seeds()}
+        recipes = {name: digest for name, digest in digests.items() if digest is not None}
+        return {"settings": to_plain(settings), RECIPES: recipes}
+
+    def _read_own(self, name: str, kind: str) -> tuple[Any, dict[str, Any]]:
+        """Read a result and its settings, and check that it was computed from the models in this folder.
+
+        :param name: name of the file.
+        :param kind: kind of the document.
+        """
+        document = documents.read_document(self.path / name, kind)
+        # Answers of 0.2.0 have no hashes.
+        recipes = document.about.get(RECIPES, {})
+        if not isinstance(recipes, dict):
+            raise documents.DamagedError(f"{self.path / name} is damaged: its {RECIPES} are not a table.")
+        present = {seed.path.name: seed.recipe_digest() for seed in self.seeds()}
+        for seed, digest in recipes.items():
+            # An answer can be copied without models. A recipe that is damaged (None) is a finding of its own.
+            if present and present.get(seed, "") not in (digest, None):
+                raise documents.ForeignError(
+                    f"{self.path / name} is the result of another search: its models of {seed} had other data or "
+                    f"settings than those in {self.path}. Run the command of this search again, which reuses its "
+                    "models and replaces the file."
+                )
         return document.content, document.about["settings"]
 
     def table(self, ending: str) -> Path:
@@ -150,6 +173,13 @@ class SeedFolder:
                 remedy="choose another folder, or use the same data and settings to resume the search",
             )
 
+    def recipe_digest(self) -> str | None:
+        """Return a hash of the data and settings of the models; None if their file is damaged."""
+        try:
+            return files.digest(documents.read_document(self.path / layout.RECIPE, "recipe").content)
+        except documents.DamagedError:
+            return None
+
     def model(self, name: str) -> RunFolder:
         """Return the run of one model."""
         return RunFolder(self.path / name)
@@ -194,17 +224,3 @@ class SeedFolder:
     def memo(self, statistic: str) -> Path:
         """Return the path of the measured values of a statistic."""
         return self.path / f"{statistic}.json"
-
-
-def copy_run(source: RunFolder, target: Path) -> None:
-    """Copy the model, log and checkpoints of a run to a new one, without its cached results."""
-    measured = {artefact.path.name for artefact in source.artefacts}
-    with files.atomic_folder(target) as part:
-        for entry in source.path.iterdir():
-            # Locks and leases belong to the source.
-            if entry.name.startswith(".") or entry.name in measured or entry.name == layout.REPORT:
-                continue
-            if entry.is_dir():
-                shutil.copytree(entry, part / entry.name, ignore=shutil.ignore_patterns(".*"))
-            else:
-                shutil.copy2(entry, part / entry.name)

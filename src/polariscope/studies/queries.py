@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import decimal
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING
 
 from polariscope.core.errors import InputError, not_installed
 from polariscope.core.frames import frame_of
+from polariscope.core.text import joined
 from polariscope.studies.analyses import Cell
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 WITHOUT_EXTENSIONS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 """Settings of duckdb under which no extension is installed or loaded."""
+ZONED = "TIMESTAMP WITH TIME ZONE"
+"""Type of duckdb whose values need pytz in Python."""
 
 
 def query_frame(frame: DataFrame, query: str) -> DataFrame:
@@ -37,10 +41,16 @@ def query_frame(frame: DataFrame, query: str) -> DataFrame:
                 raise InputError("the query", "be one SELECT statement", got=f"{query!r}")
             answer = connection.execute(query)
             names = [column[0] for column in answer.description or ()]
+            zoned = [name for name, kind, *_ in answer.description or () if ZONED in str(kind)]
+            # duckdb imports it only to convert such times.
+            if zoned and importlib.util.find_spec("pytz") is None:
+                raise InputError(
+                    problem=f"the query returns times with a time zone, in {joined(zoned)}",
+                    remedy=f"convert them to text, as in CAST({zoned[0]} AS VARCHAR), or install pytz",
+                )
             # Fetched as tuples: as a frame, pandas would convert sums of integers to floats.
             rows = answer.fetchall()
-        # Times with a zone need a package that duckdb imports only then.
-        except (duckdb.Error, ImportError) as error:
+        except duckdb.Error as error:
             raise InputError(problem=f"the query failed: {str(error).strip()}") from None
     return frame_of([dict(zip(names, map(_sql_cell, row), strict=True)) for row in rows], names)
 

@@ -19,6 +19,28 @@ from polariscope.data.sources import load_dataset, load_recorded
 from polariscope.testing.contract import AbstractContract, each
 
 
+def check_observations(data: AbstractDataset, indices: np.ndarray) -> None:
+    """Check the shape, type and range of observations, and that images are the same values as bytes.
+
+    :param data: the dataset.
+    :param indices: indices of some observations.
+    """
+    values = data.values(indices)
+    assert values.shape == (len(indices), *data.shape)
+    assert values.dtype == np.float32
+    assert np.isfinite(values).all()
+    if data.is_unit_interval:
+        assert values.min() >= 0
+        assert values.max() <= 1
+    if len(data.shape) == 3:
+        images = data.images(indices)
+        assert images.dtype == np.uint8
+        np.testing.assert_array_equal(values, images.astype(np.float32) / np.float32(255))
+    else:
+        with pytest.raises(InputError, match="not images; use values"):
+            data.images(indices)
+
+
 class DatasetContract(AbstractContract):
     """Contract of every dataset that can be built without a file."""
 
@@ -50,20 +72,7 @@ class DatasetContract(AbstractContract):
         assert len(data) > 0
         assert len(data.shape) in (1, 3)
         assert data.n_features == math.prod(data.shape)
-        values = data.values(indices)
-        assert values.shape == (50, *data.shape)
-        assert values.dtype == np.float32
-        assert np.isfinite(values).all()
-        if data.is_unit_interval:
-            assert values.min() >= 0
-            assert values.max() <= 1
-        if len(data.shape) == 3:
-            images = data.images(indices)
-            assert images.dtype == np.uint8
-            np.testing.assert_array_equal(values, images.astype(np.float32) / np.float32(255))
-        else:
-            with pytest.raises(InputError, match="not images; use values"):
-                data.images(indices)
+        check_observations(data, indices)
 
     def test_observations_do_not_depend_on_order_repetition_or_company(
         self, data: AbstractDataset, indices: np.ndarray

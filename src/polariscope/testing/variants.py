@@ -18,6 +18,7 @@ from polariscope.data.rendered.sprites import SpritesDataset
 from polariscope.data.sources import load_recorded, parse_source
 from polariscope.data.variants import KINDS, NOT_DELEGATED, AbstractVariant, delegate_to_base, family
 from polariscope.testing.contract import AbstractContract, each
+from polariscope.testing.datasets import check_observations
 
 FACTORS = ("shape", "scale", "orientation", "x", "y")
 Bases: TypeAlias = "dict[str, AbstractDataset]"
@@ -101,21 +102,8 @@ class VariantContract(AbstractContract):
     def test_shapes_types_and_ranges(self, pair: Pair, bases: Bases) -> None:
         data = self.make(bases[pair[1]], pair[0])
         indices = np.random.default_rng(3).integers(len(data), size=40)
-        values = data.values(indices)
-        assert values.shape == (40, *data.shape)
-        assert values.dtype == np.float32
-        assert np.isfinite(values).all()
         assert len(data) >= 1
-        if data.is_unit_interval:
-            assert values.min() >= 0
-            assert values.max() <= 1
-        if len(data.shape) == 3:
-            images = data.images(indices)
-            assert images.dtype == np.uint8
-            np.testing.assert_array_equal(values, images.astype(np.float32) / np.float32(255))
-        else:
-            with pytest.raises(InputError, match="not images; use values"):
-                data.images(indices)
+        check_observations(data, indices)
 
     @each("pair", pairs, ids="-".join)
     def test_observations_do_not_depend_on_order_repetition_or_company(

@@ -60,6 +60,16 @@ SELECTIONS: tuple[str, ...] = (
 )
 
 
+def check_selections(selections: Sequence[str]) -> None:
+    """Check that each name is one of :data:`SELECTIONS`.
+
+    :param selections: names of selections of latents.
+    """
+    for name in selections:
+        if name not in SELECTIONS:
+            raise unknown("selection of latents", name, SELECTIONS)
+
+
 def select(types: Sequence[VariableType], selection: str) -> list[int]:
     """Return the indices of the latents whose type is in ``selection``: "full", or types joined by "+", in any order.
 

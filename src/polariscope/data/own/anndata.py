@@ -11,11 +11,11 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from polariscope.core.archives import too_large, unpacked_limit
-from polariscope.core.errors import InputError, not_installed, unknown
+from polariscope.core.errors import InputError, unknown
 from polariscope.core.options import option
-from polariscope.core.paths import check_regular, resolved_path
+from polariscope.core.paths import resolved_path
 from polariscope.data.dataset import dataset
-from polariscope.data.hdf5 import check_contained, index_name, texts_of
+from polariscope.data.hdf5 import index_name, open_cells, texts_of
 from polariscope.data.missing import Missing
 from polariscope.data.own.support.column_kinds import Troubles
 from polariscope.data.own.support.contents import Contents
@@ -57,29 +57,8 @@ class AnndataDataset(AbstractRowsDataset):
         self._fill(self._read(Path(self.path)))
 
     def _read(self, path: Path) -> Contents:
-        if not check_regular(path).is_file():
-            raise InputError(problem=f"there is no file {path}")
-        try:
-            import h5py
-        except ImportError:
-            raise not_installed(f"reading {path.name}", "h5py", "hdf5") from None
-        try:
-            file = h5py.File(path, "r")  # stays open, because rows can be read from it later
-        except OSError as error:
-            raise InputError(
-                problem=f"{path} is damaged or not an HDF5 file ({error})",
-                remedy="download or write it again",
-            ) from None
-        try:
-            check_contained(path, file)
+        with open_cells(path) as file:  # stays open, because rows can be read from it later
             return self._contents(file)
-        # h5py raises any of these for files that AnnData did not write.
-        except (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                problem=f"{path} is damaged or not as AnnData writes it ({error})", remedy="write it again"
-            ) from None
 
     def _contents(self, file: Any) -> Contents:
         if self.layer is None:

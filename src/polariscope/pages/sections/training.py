@@ -13,6 +13,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from polariscope.analysis.convergence import held_out_loss
 from polariscope.analysis.regime.latent_types import COLOURS, TYPES, VariableType
 from polariscope.analysis.regime.regime import Regime
 from polariscope.core.errors import InputError
@@ -81,7 +82,7 @@ def read_history(lines: Sequence[dict[str, Any]]) -> History:
         loss=_series(lines, lambda line: line["loss"]),
         terms=_named(lines, "terms"),
         weights=dict(lines[-1]["weights"]),
-        validation_loss=_series(validated, _weighted) if validated else None,
+        validation_loss=_series(validated, held_out_loss) if validated else None,
         validation=_named(validated, "validation"),
         steps=np.array([line["step"] for line in lines]),
         kl=_kl(lines),
@@ -102,10 +103,6 @@ def _kl(lines: Sequence[dict[str, Any]]) -> Float[np.ndarray, "line latent"] | N
     if any(line["kl"] is None for line in lines):
         return None
     return np.array([line["kl"] for line in lines], dtype=np.float64)
-
-
-def _weighted(line: dict[str, Any]) -> float:
-    return sum(line["weights"][name] * value for name, value in line["validation"].items())
 
 
 def _series(lines: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], float]) -> Series:

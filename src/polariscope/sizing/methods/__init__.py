@@ -19,8 +19,10 @@ Traits: ``statistic`` is the quantity that the trials measure. ``trains`` is Tru
 ``needs_variances`` is True if it compares posterior variances with those of the prior N(0, I), which not every model
 has. ``threshold`` is "goal", a number that the method defines, or None. ``interval`` is the meaning of the interval of
 one seed. ``uses`` lists the options of the goal that the method uses. Options of one method are keyword-only arguments
-of its function. Optional traits: ``needs_factors`` (the method requires data with known factors), ``finds_beta`` (it
-can search for the largest β), ``with_trainer`` (the algorithm of :func:`~polariscope.sizing.own_trainer.fondue` with
-which it searches if the caller trains the models; a method without it accepts no trainer) and ``rate``, the learning
-rate of its models: "sizing" for the goal's ``careful_rate``, which also suits a model of the size that it returns, and
-"quick" for the goal's ``rate``; without it they use the published rate."""
+of its function.
+
+Optional traits: ``needs_factors`` (the method requires data with known factors), ``finds_beta`` (it can search for the
+largest β), ``with_trainer`` (the algorithm of :func:`~polariscope.sizing.own_trainer.fondue` with which it searches if
+the caller trains the models) and ``rate``, the learning rate of its models. A method without ``with_trainer`` accepts
+no trainer. ``rate`` is "sizing" for the goal's ``careful_rate``, which also suits a model of the size that it returns,
+and "quick" for the goal's ``rate``. Without it, models use the published rate."""

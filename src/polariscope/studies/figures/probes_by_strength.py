@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from polariscope.analysis.regime.latent_types import SELECTIONS
-from polariscope.core.errors import unknown
+from polariscope.analysis.regime.latent_types import check_selections
 from polariscope.studies.columns import column_of, need
 from polariscope.studies.figures import AbstractByStrength, Rows, figure
 from polariscope.studies.figures.support.drawing import draw_by_strength, names_in
@@ -35,9 +34,7 @@ class ProbesByStrength(AbstractByStrength):
     """Latents to probe: full, or types joined by a plus sign."""
 
     def __post_init__(self) -> None:
-        for name in self.selections:
-            if name not in SELECTIONS:
-                raise unknown("selection of latents", name, SELECTIONS)
+        check_selections(self.selections)
 
     def numbers(self, table: Table) -> Rows:
         columns = {

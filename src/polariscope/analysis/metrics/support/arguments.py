@@ -26,6 +26,7 @@ from polariscope.analysis.model_codes import Models
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, Call, Either, InputError
 from polariscope.core.options import check_options, non_default
+from polariscope.core.text import joined
 from polariscope.core.types import ArrayInput, OptionValue
 
 ARGUMENTS: dict[str, tuple[Any, str]] = {
@@ -96,7 +97,10 @@ def take_arrays(name: str, function: Callable[..., Any], traits: Mapping[str, An
         try:
             bound = arguments.bind(*arrays, **named)
         except TypeError as error:
-            raise TypeError(f"{function.__name__}(): {error}") from None
+            raise InputError(
+                problem=f"metric {name!r} cannot be called with these arguments: {error}",
+                remedy=f"its arguments are {joined(common)}, and its options by name",
+            ) from None
         options = check_options(f"metric {name!r}", function, options)
         prepared = (Models if is_of_models else Table)(**bound.arguments)
         try:
