@@ -323,9 +323,9 @@ print(sum(name.split(".")[0] == "polariscope" for name in sys.modules), file=sys
 """
 
 
-MOST_FILES = 130
+MOST_FILES = 140
 """The owners of decisions (notes, types, use, state, verdict …), commands, the page type, what it is made of (glossary,
-formatting, calls …) and the figure kit are files of their own."""
+formatting, calls …) the figure kit, the view of codes and the aggregate posterior are files of their own."""
 
 
 def files_of_a_report(path: Path) -> int:

@@ -11,6 +11,7 @@ import pytest
 import polariscope as ps
 from polariscope.cli import main
 from polariscope.core.errors import InputError
+from polariscope.data.codes import open_codes
 from polariscope.runs.given_run import GivenModel, GivenRun
 from polariscope.studies.design import StudyDesign
 from polariscope.studies.ledger import Ledger
@@ -72,6 +73,20 @@ def test_codes_models_runs_and_functions_are_rows_of_one_table(codes):
     assert table.loc["theirs", "kl"] == pytest.approx(rows.kl, rel=0.1)  # of 200 of the 250 rows
     assert table.loc["function", "active"] == 2
     assert set(table["training"]) == {"unknown"}
+
+
+def test_channels_of_convolutional_codes_are_counted_not_their_values():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=(250, 3, 2, 2)) * np.array([1, 1, 0.001])[:, None, None]
+    variance = np.broadcast_to(np.array([0.01, 0.02, 1.0])[:, None, None], mean.shape)
+    np.savez("conv.npz", mean=mean, variance=variance, factors=np.arange(250)[:, None] % 3)
+    study = design(
+        models=[{"path": "conv.npz"}], each={**EACH, "score": {"metrics": "mig", "n_samples": 200}}
+    )
+    study.run()
+    assert study.table()["in_use"].item() == 2
+    scores = ps.score(open_codes("conv.npz"), "mig")
+    assert (scores.coverage, scores.n_in_use) == ("all 12 values of 3 channels", 2)
 
 
 def test_results_are_cached_and_a_finished_study_opens_no_model(codes):

@@ -97,6 +97,7 @@ def score(
     check_word("pool", pool, get_args(Pool))
     plan = _plan(metrics, options)
     representation, in_use = _columns(representation, pool)
+    n_positions = representation.n_positions if isinstance(representation, Representation) else 1
     if latents == "in-use":
         if in_use is None or not isinstance(representation, Representation):
             raise InputError(
@@ -144,6 +145,7 @@ def score(
         fingerprint=scorer.fingerprint,
         latents=cast("Coverage", latents),
         in_use=in_use,
+        n_positions=n_positions,
     )
 
 

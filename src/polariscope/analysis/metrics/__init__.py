@@ -199,6 +199,13 @@ class Scores(AbstractRecord):
     """Latents that the scores cover. Rows of matrices and ``per_latent`` are in the order of :attr:`covered`."""
     in_use: tuple[int, ...] | None = None
     """Latents in use, in the model's numbering; None if unknown (codes without variances, scores of 0.2.0)."""
+    n_positions: int = 1
+    """Number of columns of each channel, if codes with positions were flattened."""
+
+    @property
+    def n_in_use(self) -> int | None:
+        """Number of latents or channels in use; None if unknown."""
+        return None if self.in_use is None else len(self.in_use) // self.n_positions
 
     @property
     def covered(self) -> tuple[int, ...]:
@@ -208,6 +215,11 @@ class Scores(AbstractRecord):
     @property
     def coverage(self) -> str:
         """Description of the latents that the scores cover."""
+        if self.n_positions > 1:
+            n_channels = len(self.covered) // self.n_positions
+            which = "all" if self.latents == "all" else "the"
+            use = "" if self.latents == "all" else " in use"
+            return f"{which} {len(self.covered)} values of {plural(n_channels, 'channel')}{use}"
         if self.latents == "all":
             return f"all {self.n_latents} latents" if self.n_latents > 1 else "its only latent"
         if not self.covered:

@@ -67,7 +67,7 @@ class ScoreAnalysis(AbstractAnalysis["Scores | tuple[Scores, ...]"]):
             return {name: cell for scores in measured for name, cell in self.columns(scores).items()}
         cells: Columns = {}
         if measured.in_use is not None:
-            cells["in_use"] = len(measured.in_use)
+            cells["in_use"] = measured.n_in_use
             if measured.factor_names:
                 cells["n_factors"] = len(measured.factor_names)
         for word, score in measured.scores.items():
