@@ -113,3 +113,13 @@ def test_the_entries_survive_an_h5ad_file(tmp_path):
     read = anndata.read_h5ad(tmp_path / "cells.h5ad")
     assert read.uns["polariscope"]["types"].tolist() == ["active", "passive", "active"]
     np.testing.assert_array_equal(read.obsm["X_polariscope"], MEAN[:, [0, 2]])
+
+
+def test_files_of_codes_are_accepted_by_their_path(tmp_path):
+    np.savez(tmp_path / "codes.npz", mean=MEAN, variance=VARIANCE, factors=np.arange(500)[:, None] % 3)
+    path = tmp_path / "codes.npz"
+    assert ps.diagnose(str(path)).types == ps.diagnose(path).types == ["active", "passive", "active"]
+    assert ps.score(path, "mig").n_samples == 500
+    assert ps.decompose(path, 100).n_samples == 100
+    with pytest.raises(InputError, match="data requires a model as the first argument"):
+        ps.diagnose(path, data=MEAN)

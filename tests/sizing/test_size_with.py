@@ -133,6 +133,15 @@ def test_progress_is_reported_before_a_model_is_trained():
         ({"method": "elbow"}, "method 'elbow' trains its own models; leave trainer out, or use one of"),
         ({"trainer": lambda n: Linear()(n + 1)}, r"trainer\(16\) must return 16 latents, got 17"),
         ({"trainer": lambda n: Linear()(n), "seeds": 2}, r"write trainer\(n_latents, seed\)"),
+        ({"trainer": lambda n: None}, r"the result of trainer\(16\) cannot be encoded: model must be"),
+        (
+            {
+                "trainer": lambda n: ps.Representation(
+                    ROWS[:, [0] * n], ROWS[:, [0] * n] * 0, ROWS[:, [0] * n]
+                )
+            },
+            r"trainer\(16\) must return a model with posterior variances.*got a deterministic encoder",
+        ),
         ({"threshold": 0}, "threshold must be positive"),
         ({"target": "beta", "n_latents": 2}, "trainer is for the number of latents, got target='beta'"),
         ({"n_init": 8, "cap": 4}, "n_init must be at most cap"),

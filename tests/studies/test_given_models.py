@@ -188,6 +188,11 @@ def test_designs_that_make_no_sense_are_refused(fields, message):
     ("models", "message"),
     [
         ([{"path": "none.onnx"}], "model 'none': there is no file or folder"),
+        (
+            [{"import": "given_elsewhere:load", "likelyhood": "gaussian"}],
+            "no option of model 'given_elsewhere:load' named 'likelyhood'; .* Did you mean 'likelihood'",
+        ),
+        ([{"path": "a.npz", "likelihood": "gaussian"}], "model 'a' is a file of codes, which has no options"),
         ([{"path": "given_elsewhere.py"}], "is not a file or folder of a model or of codes"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from polariscope.analysis import score as scoring
 from polariscope.analysis.regime import diagnose as diagnosing
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.data.codes import ENDINGS, open_codes
 from polariscope.data.data_like import is_anndata
 
 Result = TypeVar("Result")
@@ -21,7 +23,8 @@ Result = TypeVar("Result")
 DATA_DOC = """\
 :param data: (default None) if the first argument is a model, of this or another library: the dataset or array to
     encode, at most 10,000 observations, as with :func:`polariscope.encode`. For a model that belongs to a run, the
-    default is the run's data. Can be the second positional argument."""
+    default is the run's data. Can be the second positional argument. The first argument can also be the path of an .npz
+    or .h5ad file of codes, without data."""
 
 
 CELLS_DOC = """\
@@ -32,7 +35,7 @@ in use are written to ``obsm["X_polariscope"]``, and the types to ``uns["polaris
 
 
 def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
-    """Return an analysis that accepts a representation, or a model and data.
+    """Return an analysis that accepts a representation, a file of codes, or a model and data.
 
     :param analysis: a function whose first argument is a representation.
     """
@@ -40,6 +43,8 @@ def taking_models(analysis: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(analysis)
     def take(*arguments: Any, data: Any = None, **options: Any) -> Result:
         first, *rest = arguments or (None,)
+        if isinstance(first, str | Path) and Path(first).suffix in ENDINGS:
+            first = open_codes(first, cast(int, options.get("seed", 0)))
         if _is_model(first):
             if rest and data is None:
                 data, *rest = rest

@@ -15,6 +15,7 @@ from polariscope.core.function_digest import function_digest
 from polariscope.core.options import check_options
 from polariscope.core.progress import reporting
 from polariscope.data.data_like import DataLike
+from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
 from polariscope.runs.encode import encode
 from polariscope.sizing.checks import BOUNDS, check_seeds
@@ -69,8 +70,7 @@ def size_with(
                 if progress is not None:
                     progress(candidate_event(seed, n_latents, 0, 0.0))
                 model: Any = trainer(n_latents, seed=seed) if takes_seed else trainer(n_latents)
-                representation = model if isinstance(model, Representation) else encode(model, dataset)
-                check_width(representation, n_latents, "trainer")
+                representation = _encoded(model, dataset, n_latents)
                 if cache is not None:
                     cache.keep_arrays(key, *representation.to_arrays())
             encoded[n_latents, seed] = representation
@@ -85,6 +85,23 @@ def size_with(
             seeds=range(first, first + n_seeds),
         )
     return _completed(result, method, encoded), {**identity, "seed": first, "seeds": n_seeds}
+
+
+def _encoded(model: Any, data: AbstractDataset, n_latents: int) -> Representation:
+    """Return the representation of a model that a trainer returned; it must have variances."""
+    try:
+        representation = model if isinstance(model, Representation) else encode(model, data)
+    except InputError as error:
+        raise InputError(problem=f"the result of trainer({n_latents}) cannot be encoded: {error}") from error
+    check_width(representation, n_latents, "trainer")
+    if not representation.variance.any():
+        raise InputError(
+            f"trainer({n_latents})",
+            "return a model with posterior variances, from which the number of latents is found",
+            got="a deterministic encoder",
+            remedy="train a VAE; its number of latents suits autoencoders as well",
+        )
+    return representation
 
 
 def _completed(result: Size, method: str, encoded: Mapping[tuple[int, int], Representation]) -> Size:

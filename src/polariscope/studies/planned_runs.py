@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from polariscope.core import files
-from polariscope.core.errors import Argument, InputError, PolariscopeError
+from polariscope.core.errors import Argument, InputError, PolariscopeError, unknown
 from polariscope.core.options import affecting
 from polariscope.core.paths import user_path
+from polariscope.core.text import listed
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.sources import parse_source
 from polariscope.runs.given_run import GivenModel
@@ -177,6 +179,7 @@ def plan_given(study: StudyDesign) -> list[StudyRun]:
     tables = list(study.parts("data"))
     runs = []
     for model in study.given():
+        _check_options(model)
         digest = model.digest()
         if model.imported is None and not model.has_codes:
             _check_openable(model)
@@ -204,6 +207,22 @@ def plan_given(study: StudyDesign) -> list[StudyRun]:
                 )
             )
     return runs
+
+
+def _check_options(model: GivenModel) -> None:
+    """Refuse options that :func:`polariscope.wrap` does not have, and options of a file of codes."""
+    if model.has_codes and model.options:
+        raise InputError(
+            problem=f"model {model.name!r} is a file of codes, which has no options",
+            got=listed([*map(str, model.options)]),
+            remedy="leave them out",
+        )
+    from polariscope.models.open_model import wrap
+
+    known = [name for name in inspect.signature(wrap).parameters if name not in ("encoder", "decoder")]
+    for name in model.options:
+        if name not in known:
+            raise unknown(f"option of model {model.name!r}", str(name), known)
 
 
 def _check_openable(model: GivenModel) -> None:
