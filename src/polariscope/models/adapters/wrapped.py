@@ -283,6 +283,7 @@ class WrappedModel(AbstractModel):
                     got=f"{tuple(outputs.shape[1:])}",
                 )
             outputs = outputs.reshape(len(z), *self._shape)
+        _check_finite(outputs)
         return self._distribution(outputs)
 
     def _distribution(self, outputs: Float[Tensor, "sample *shape"]) -> AbstractLikelihoodDistribution:
@@ -485,6 +486,19 @@ class FunctionAdapter(AbstractAdapter):
 
 def _is_constant(x: Tensor) -> bool:
     return not x.numel() or bool((x == x.flatten()[0]).all())
+
+
+def _check_finite(outputs: Tensor) -> None:
+    """Raise an error if outputs of a decoder are not finite: a NaN would count as a latent without effect."""
+    is_finite = torch.isfinite(outputs)
+    if not is_finite.all():
+        raise InputError(
+            problem=(
+                "the decoder returned values that are not finite "
+                f"({int((~is_finite).sum())} of {outputs.numel()} values)"
+            ),
+            remedy="the model might have diverged",
+        )
 
 
 def _check_n_latents(expected: int, got: int) -> None:
