@@ -230,12 +230,20 @@ class WrappedModel(AbstractModel):
         output = call_foreign("encoder", self.encoder, values, "an observation")
         reading = self._reading
         if reading is None and is_unnamed(output):
-            reading = name_parts(flat_parts(output), len(x), self.second, x)  # type: ignore[arg-type]
+            reading = name_parts(flat_parts(output), len(x), self.second, values)  # type: ignore[arg-type]
             # Zeros, with which a model is tested, decide nothing.
             if reading.reason and not _is_constant(x):
                 self._reading = reading
                 self._notes["reading"] = reading.note
-        return read_posterior(output, len(x), self.second, reading, x=x, is_point=self._is_point)  # type: ignore[arg-type]
+        return read_posterior(
+            output,
+            len(x),
+            self.second,  # type: ignore[arg-type]
+            reading,
+            x=values,
+            is_point=self._is_point,
+            is_channels_last=self._is_channels_last,
+        )
 
     def _check_repeatable(self, x: Float[Tensor, "sample *shape"]) -> None:
         """Encode a few observations twice; raise an error if mean or variance differ by more than rounding.
@@ -272,6 +280,8 @@ class WrappedModel(AbstractModel):
         if self.decoder is None:
             raise InputError(problem="this model has no decoder: it was wrapped without one")
         codes = z.reshape(len(z), *self._code_shape) if len(self._code_shape) > 1 else z
+        if self._is_channels_last:
+            codes = codes.movedim(1, -1)
         outputs = read_outputs(call_foreign("decoder", self.decoder, codes, "a code"), len(z))
         if self._is_channels_last and outputs.ndim > 2:
             outputs = outputs.movedim(-1, 1)
@@ -458,7 +468,8 @@ def adapted(
     :param decoder: function from a batch of codes to observations, or None.
     :param options: options of :class:`WrappedModel` that the caller set.
     :param is_point: (default False) if True, an output without a variance is the code of a deterministic encoder.
-    :param is_channels_last: (default False) if True, images are passed as (sample, height, width, channel).
+    :param is_channels_last: (default False) if True, images and codes with several axes are passed as (sample, height,
+        width, channel) and returned in this order.
     :param notes: (default none) notes of the adapter, by the subject.
     :param suggested: options that the adapter suggests; those of the caller take precedence.
     """

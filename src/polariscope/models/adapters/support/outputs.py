@@ -118,6 +118,7 @@ def read_posterior(
     *,
     x: Tensor | None = None,
     is_point: bool = False,
+    is_channels_last: bool = False,
 ) -> Encoded:
     """Read the posterior from the output of an encoder for a batch of ``n_rows`` observations.
 
@@ -128,6 +129,7 @@ def read_posterior(
     :param x: (default None) the observations, by which reconstructions are recognised.
     :param is_point: (default False) if True, an output without a variance is the code of a deterministic encoder;
         otherwise it raises an error.
+    :param is_channels_last: (default False) if True, the last axis of codes with several axes is moved to the front.
     """
     if isinstance(output, torch.distributions.MultivariateNormal):
         _refuse_second(second, "a normal distribution")
@@ -135,6 +137,7 @@ def read_posterior(
     mean, spread, kind = _parts(output, n_rows, second, reading, x, is_point)
     if spread is None:
         _check_array(mean, n_rows, "code")
+        mean = mean.movedim(-1, 1) if is_channels_last else mean
         return Encoded(PointMass(mean.flatten(1)), tuple(mean.shape[1:]))
     _refuse_contradiction(output, spread, kind, n_rows)
     if mean.shape != spread.shape or mean.ndim < 2 or len(mean) != n_rows or not mean.numel():
@@ -144,6 +147,8 @@ def read_posterior(
     for name, array in (("mean", mean), (kind, spread)):
         _check_array(array, n_rows, name)
     log_variance = _log_variance(spread, kind)
+    if is_channels_last:
+        mean, log_variance = mean.movedim(-1, 1), log_variance.movedim(-1, 1)
     return Encoded(DiagonalGaussian(mean.flatten(1), log_variance.flatten(1)), tuple(mean.shape[1:]))
 
 
