@@ -98,7 +98,7 @@ class WrappedModel(AbstractModel):
         self.layers = None if layers is None else tuple(layers)
         self.name = name
         self._notes: dict[str, str] = {}
-        self._reading = None if outputs is None else Reading(check_outputs(outputs))
+        self._reading = None if outputs is None else Reading(check_outputs(outputs), is_certain=True)
         self._is_point = False
         self._is_channels_last = False
         self._whole: list[nn.Module] = []
@@ -205,7 +205,7 @@ class WrappedModel(AbstractModel):
     def encode(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
     ) -> AbstractPosteriorDistribution:
-        encoded = self._encoded(x)
+        encoded = self._encoded(x, is_first=not self._is_repeatable and not _is_constant(x))
         self._shape = self._shape or tuple(x.shape[1:])
         self._code_shape = encoded.code_shape
         mean = encoded.posterior.mean
@@ -223,14 +223,20 @@ class WrappedModel(AbstractModel):
         self._check_repeatable(x)
         return encoded.posterior
 
-    def _encoded(self, x: Float[Tensor, "sample *shape"]) -> Encoded:
+    def _encoded(self, x: Float[Tensor, "sample *shape"], is_first: bool = False) -> Encoded:
         """Return the posterior of a batch; the first batch of data determines the meaning of unnamed outputs."""
         # Other axes than those of tables and images have no convention.
         values = x.movedim(1, -1) if self._is_channels_last and x.ndim > 2 else x
         output = call_foreign("encoder", self.encoder, values, "an observation")
         reading = self._reading
         if reading is None and is_unnamed(output):
-            reading = name_parts(flat_parts(output), len(x), self.second, values)  # type: ignore[arg-type]
+            parts = flat_parts(output)
+            again = None
+            if len(parts) > 2 and not _is_constant(x):
+                # A draw differs in the second call.
+                repeated = call_foreign("encoder", self.encoder, values, "an observation")
+                again = flat_parts(repeated) if is_unnamed(repeated) else None
+            reading = name_parts(parts, len(x), self.second, values, again)  # type: ignore[arg-type]
             # Zeros, with which a model is tested, decide nothing.
             if reading.reason and not _is_constant(x):
                 self._reading = reading
@@ -243,6 +249,7 @@ class WrappedModel(AbstractModel):
             x=values,
             is_point=self._is_point,
             is_channels_last=self._is_channels_last,
+            is_first=is_first,
         )
 
     def _check_repeatable(self, x: Float[Tensor, "sample *shape"]) -> None:
@@ -496,7 +503,8 @@ class FunctionAdapter(AbstractAdapter):
 
 
 def _is_constant(x: Tensor) -> bool:
-    return not x.numel() or bool((x == x.flatten()[0]).all())
+    # A batch on the meta device has no values.
+    return not x.numel() or x.is_meta or bool((x == x.flatten()[0]).all())
 
 
 def _check_finite(outputs: Tensor) -> None:
