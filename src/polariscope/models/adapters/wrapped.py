@@ -44,6 +44,8 @@ from polariscope.models.priors import family as priors
 from polariscope.models.protocol import AbstractModel
 
 LIKELIHOODS = ("auto", "bernoulli", "bernoulli-logits", "gaussian")
+_LEARNED = ("_alternative", "_whole", "_is_point", "_is_repeatable", "_prior", "_code_shape", "_reading")
+"""Attributes of a wrapped model that the first batch determines, or that differ for an alternative encoder."""
 N_REPEATED = 16
 """Number of observations that are encoded twice, to check that the encoder answers the same."""
 
@@ -102,6 +104,7 @@ class WrappedModel(AbstractModel):
         self._is_point = False
         self._is_channels_last = False
         self._whole: list[nn.Module] = []
+        self._alternative: list[Callable[..., object]] = []
         self._shape = _sizes(shape)
         self._recipe = prior
         self._code_shape: tuple[int, ...] = ()
@@ -113,14 +116,60 @@ class WrappedModel(AbstractModel):
 
     def _try(self) -> None:
         """Run encoder and decoder once on zeros."""
-        try:
+
+        def run() -> None:
             with inference_mode(self):
                 q = self.encode(self.place(torch.zeros(2, *self._shape)))
                 if self.decoder is not None:
                     self.decode(q.mean)
-        except UndecidedError:
-            # Zeros do not show which array is a draw. The first batch of data does.
-            pass
+
+        # Zeros do not show which array is a draw. The first batch of data does.
+        with contextlib.suppress(UndecidedError):
+            self.attempt(run)
+
+    def attempt(self, run: Callable[[], None]) -> None:
+        """Run a test of the model. If it fails, use the alternative encoder, provided that it passes the test.
+
+        :param run: the test, which raises an ``InputError`` if it fails.
+        """
+        try:
+            run()
+        except InputError as failure:
+            # The next batch is tested again.
+            self._is_repeatable = False
+            if not self._alternative or isinstance(failure, UndecidedError):
+                raise
+            # In evaluation mode no attribute of the parts changes, so these are all that a test can change.
+            names = ("encoder", "likelihood", "has_density", "is_diagonal", *_LEARNED)
+            before = {name: getattr(self, name) for name in names}
+            notes = dict(self._notes)
+            self._use_alternative()
+            try:
+                run()
+            except InputError as error:
+                if isinstance(error, UndecidedError):
+                    raise
+                for name, value in before.items():
+                    setattr(self, name, value)
+                self._notes = notes
+            else:
+                return
+            # The first error is that of the parts, which have priority.
+            raise
+
+    def _use_alternative(self) -> None:
+        """Replace the encoder by the alternative one, which has not been used yet."""
+        self.encoder, self._alternative = self._alternative[0], []
+        self._whole, self._is_point, self._is_repeatable = [], False, False
+        self._prior, self._code_shape = None, ()
+        self._reading = self._reading if self._reading is not None and not self._reading.reason else None
+        self.likelihood = self._requested_likelihood
+        self._notes = {
+            "encoder": (
+                "The posterior is read from the forward pass of the module, because its encoder alone does not return "
+                "the codes of its decoder."
+            )
+        }
 
     def expects(self, shape: Sequence[int]) -> None:
         """Declare the shape of an observation without a test.
@@ -466,6 +515,7 @@ def adapted(
     *,
     is_point: bool = False,
     is_channels_last: bool = False,
+    alternative: Callable[..., object] | None = None,
     notes: Mapping[str, str] | None = None,
     **suggested: object,
 ) -> WrappedModel:
@@ -477,6 +527,7 @@ def adapted(
     :param is_point: (default False) if True, an output without a variance is the code of a deterministic encoder.
     :param is_channels_last: (default False) if True, images and codes with several axes are passed as (sample, height,
         width, channel) and returned in this order.
+    :param alternative: (default None) encoder that is used if ``encoder`` and ``decoder`` do not fit together.
     :param notes: (default none) notes of the adapter, by the subject.
     :param suggested: options that the adapter suggests; those of the caller take precedence.
     """
@@ -484,6 +535,8 @@ def adapted(
     shape = options.get("shape", suggested.get("shape"))
     model = WrappedModel(encoder, decoder, **values)
     model._is_point, model._is_channels_last = is_point, is_channels_last
+    # In a list, because a module would be registered a second time.
+    model._alternative = [] if alternative is None else [alternative]
     model._notes.update(notes or {})
     model._shape = _sizes(shape)
     if model._shape:
