@@ -186,6 +186,21 @@ def test_what_cannot_be_wrapped_is_refused_in_words():
         ps.wrap(KINDS["pair"], shape=(6,)).decode(torch.zeros(1, 4))
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_a_decoder_without_finite_values_is_refused(wrong):
+    """A likelihood of NaN must not count as a latent that the decoder does not use."""
+    for likelihood in ("auto", "gaussian", "bernoulli", "bernoulli-logits"):
+        model = ps.wrap(KINDS["pair"], lambda z: torch.full((len(z), 6), wrong), likelihood=likelihood)
+        with pytest.raises(InputError, match=r"decoder returned values that are not finite .*have diverged"):
+            ps.diagnose(model, ROWS)
+
+
+def test_the_jacobian_of_a_wrapped_decoder_is_computed_in_forward_mode():
+    model = ps.wrap(KINDS["pair"], nn.Linear(4, 6), likelihood="gaussian", shape=(6,))
+    assert decoder_orthogonality(model, ps.encode(model, ROWS).mean, n_points=20).value >= 0
+    assert not any("forward derivative" in note for note in model.notes)
+
+
 def test_codes_of_several_axes_reach_the_decoder_in_their_shape():
     seen = []
 

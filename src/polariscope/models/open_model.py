@@ -97,14 +97,18 @@ def _try(model: WrappedModel, dataset: AbstractDataset) -> None:
         return
     check_shape(model, dataset)
     indices = np.arange(min(batch_size(dataset.n_features), len(dataset)))
-    with inference_mode(model):
-        x = model.place(torch.from_numpy(np.ascontiguousarray(dataset.values(indices))))
-        with _recording(model.whole) as used:
-            q = model.encode(x, auxiliary_of(model, dataset, indices))
-            if model.has_decoder:
-                model.decode(q.mean)
-    if model.whole is not None and not model.has_density:
-        _refuse_unused_weights(model.whole, used)
+
+    def run() -> None:
+        with inference_mode(model):
+            x = model.place(torch.from_numpy(np.ascontiguousarray(dataset.values(indices))))
+            with _recording(model.whole) as used:
+                q = model.encode(x, auxiliary_of(model, dataset, indices))
+                if model.has_decoder:
+                    model.decode(q.mean)
+        if model.whole is not None and not model.has_density:
+            _refuse_unused_weights(model.whole, used)
+
+    model.attempt(run)
 
 
 @contextlib.contextmanager

@@ -63,3 +63,41 @@ def test_other_backends_receive_arrays():
     encoder.layers = [first]
     rows = ps.encode(encoder, IMAGES, n_samples=None)
     np.testing.assert_allclose(rows.mean, IMAGES[:, 0, 0, :2], atol=1e-7)
+
+
+class Convolutional(nn.Module):
+    """Codes are images, too: (height, width, channel)."""
+
+    def __init__(self, outputs):
+        super().__init__()
+        self.outputs = outputs
+        self.decoder = of_library(Halved, "keras")()
+
+    def encoder(self, x):
+        codes = {"mean": 2 * x, "log_variance": -1 - x, "draw": 2 * x}
+        return [codes[name] for name in self.outputs] if len(self.outputs) > 1 else codes["mean"]
+
+    def forward(self, x):
+        return x
+
+
+class Halved(nn.Module):
+    def forward(self, z):
+        assert z.shape[1:] == (4, 4, 3)
+        return z / 2
+
+
+def test_codes_with_several_axes_have_their_channels_first():
+    for outputs in (("mean", "log_variance"), ("mean", "log_variance", "draw"), ("mean",)):
+        model = of_library(Convolutional, "keras")(outputs)
+        declared = {"outputs": outputs} if len(outputs) == 1 else {}
+        opened, _ = open_model(model, IMAGES, **declared)
+        rep = ps.encode(opened, IMAGES, n_samples=None)
+        assert rep.code_shape == (3, 4, 4)
+        np.testing.assert_allclose(rep.mean, 2 * IMAGES.reshape(len(IMAGES), -1), rtol=1e-6)
+        if len(outputs) > 1:
+            np.testing.assert_allclose(rep.variance, np.exp(-1 - IMAGES.reshape(len(IMAGES), -1)), rtol=1e-5)
+        with torch.inference_mode():
+            images = opened.decode(torch.from_numpy(rep.mean)).mean
+        np.testing.assert_allclose(images.numpy(), IMAGES, rtol=1e-5)
+        assert ps.diagnose(rep).n_latents == 3  # pooled per channel

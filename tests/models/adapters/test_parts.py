@@ -66,6 +66,65 @@ def test_an_autoencoder_with_unused_layers_is_no_plain_one():
         ps.encode(seeded(Features), ROWS)
 
 
+class Tutorial(nn.Module):
+    """The encoder returns features; only the forward pass uses the layers of the posterior."""
+
+    def __init__(self, n_features=5):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(WIDTH, n_features), nn.Tanh())
+        self.fc_mu, self.fc_var, self.decoder = nn.Linear(n_features, 3), nn.Linear(n_features, 3), decoder()
+
+    def posterior(self, x):
+        hidden = self.encoder(x)
+        return self.fc_mu(hidden), self.fc_var(hidden) - 2
+
+    def forward(self, x):
+        mean, log_variance = self.posterior(x)
+        z = mean + torch.exp(log_variance / 2) * torch.randn_like(mean)
+        return self.decoder(z), mean, log_variance
+
+
+class Chunked(Tutorial):
+    """The forward pass splits the values of the encoder into mean and log-variance."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(WIDTH, 6)
+        del self.fc_mu, self.fc_var
+
+    def posterior(self, x):
+        return self.encoder(x).chunk(2, dim=1)
+
+
+@pytest.mark.parametrize("kind", [Tutorial, lambda: Tutorial(3), Chunked], ids=["shapes", "unused", "chunk"])
+@pytest.mark.parametrize("how", ["object", "wrapped", "shape"])
+def test_layers_between_encoder_and_decoder_are_those_of_the_forward_pass(kind, how):
+    model = seeded(kind)
+    mean, variance = expected(model.posterior)
+    options = {"shape": (WIDTH,)} if how == "shape" else {}
+    rep = ps.encode(model if how == "object" else ps.wrap(model, **options), ROWS, n_samples=None)
+    np.testing.assert_allclose(rep.mean, mean, atol=1e-6)
+    np.testing.assert_allclose(rep.variance, variance, rtol=1e-5)
+    assert rep.rate is not None
+    assert len(rep.effect) == 3
+    assert any("read from the forward pass" in note for note in rep.notes)
+
+
+def test_if_the_forward_pass_does_not_fit_either_the_first_error_is_raised():
+    class Reconstruction(Tutorial):
+        def forward(self, x):
+            return super().forward(x)[0]
+
+    with pytest.raises(
+        InputError, match=r"the decoder Sequential does not accept a batch of shape \(300, 5\)"
+    ):
+        ps.encode(seeded(Reconstruction), ROWS)
+    model = ps.wrap(seeded(lambda: Reconstruction(3)))
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"without the layers fc_mu, fc_var of Reconstruction"):
+            ps.encode(model, ROWS)
+
+
 def test_objects_that_are_no_modules_are_read():
     class Pair:
         def encode(self, x):

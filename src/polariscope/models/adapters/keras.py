@@ -17,7 +17,7 @@ from polariscope.models.adapters.wrapped import adapted
 
 @adapter("keras", order=30)
 class KerasAdapter(AbstractAdapter):
-    """Models of Keras with an encoder and a decoder, or encoders. Images are passed with the channels last.
+    """Models of Keras with an encoder and a decoder, or encoders. Images and codes have their channels last.
 
     Keras does not call hooks of PyTorch, so ``compare`` sees the input and the codes, but not the layers. For the same
     reason it is not known whether all weights are used, so a deterministic encoder must be declared.

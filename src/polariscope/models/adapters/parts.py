@@ -18,7 +18,8 @@ PAIRS = (("encode", "encoder"), ("decode", "decoder"))
 class PartsAdapter(AbstractAdapter):
     """Anything with ``encode`` and ``decode``, or ``encoder`` and ``decoder``: modules, Lightning, hub mixins.
 
-    If the encoder returns one array and all weights are used, the model is a deterministic autoencoder.
+    If the encoder returns one array and all weights are used, the model is a deterministic autoencoder. If encoder and
+    decoder do not fit together, or weights remain unused, the forward pass of a module must return the posterior.
     """
 
     def recognises(self, thing: object) -> bool:
@@ -28,7 +29,15 @@ class PartsAdapter(AbstractAdapter):
     def open(self, thing: Foreign, data: object, options: Mapping[str, object]) -> Opened:
         encoder, decoder = parts_of(thing)
         assert encoder is not None
-        model = adapted(encoder, decoder, options, is_point=True, name=type_name(thing))
+        model = adapted(
+            encoder,
+            decoder,
+            options,
+            is_point=True,
+            # Layers between encoder and decoder, such as fc_mu and fc_var, are used by the forward pass only.
+            alternative=thing if isinstance(thing, nn.Module) else None,
+            name=type_name(thing),
+        )
         if isinstance(thing, nn.Module) and "outputs" not in options:
             model.must_use(thing)
         return Opened(model)

@@ -44,6 +44,8 @@ from polariscope.models.priors import family as priors
 from polariscope.models.protocol import AbstractModel
 
 LIKELIHOODS = ("auto", "bernoulli", "bernoulli-logits", "gaussian")
+_LEARNED = ("_alternative", "_whole", "_is_point", "_is_repeatable", "_prior", "_code_shape", "_reading")
+"""Attributes of a wrapped model that the first batch determines, or that differ for an alternative encoder."""
 N_REPEATED = 16
 """Number of observations that are encoded twice, to check that the encoder answers the same."""
 
@@ -98,10 +100,11 @@ class WrappedModel(AbstractModel):
         self.layers = None if layers is None else tuple(layers)
         self.name = name
         self._notes: dict[str, str] = {}
-        self._reading = None if outputs is None else Reading(check_outputs(outputs))
+        self._reading = None if outputs is None else Reading(check_outputs(outputs), is_certain=True)
         self._is_point = False
         self._is_channels_last = False
         self._whole: list[nn.Module] = []
+        self._alternative: list[Callable[..., object]] = []
         self._shape = _sizes(shape)
         self._recipe = prior
         self._code_shape: tuple[int, ...] = ()
@@ -113,14 +116,60 @@ class WrappedModel(AbstractModel):
 
     def _try(self) -> None:
         """Run encoder and decoder once on zeros."""
-        try:
+
+        def run() -> None:
             with inference_mode(self):
                 q = self.encode(self.place(torch.zeros(2, *self._shape)))
                 if self.decoder is not None:
                     self.decode(q.mean)
-        except UndecidedError:
-            # Zeros do not show which array is a draw. The first batch of data does.
-            pass
+
+        # Zeros do not show which array is a draw. The first batch of data does.
+        with contextlib.suppress(UndecidedError):
+            self.attempt(run)
+
+    def attempt(self, run: Callable[[], None]) -> None:
+        """Run a test of the model. If it fails, use the alternative encoder, provided that it passes the test.
+
+        :param run: the test, which raises an ``InputError`` if it fails.
+        """
+        try:
+            run()
+        except InputError as failure:
+            # The next batch is tested again.
+            self._is_repeatable = False
+            if not self._alternative or isinstance(failure, UndecidedError):
+                raise
+            # In evaluation mode no attribute of the parts changes, so these are all that a test can change.
+            names = ("encoder", "likelihood", "has_density", "is_diagonal", *_LEARNED)
+            before = {name: getattr(self, name) for name in names}
+            notes = dict(self._notes)
+            self._use_alternative()
+            try:
+                run()
+            except InputError as error:
+                if isinstance(error, UndecidedError):
+                    raise
+                for name, value in before.items():
+                    setattr(self, name, value)
+                self._notes = notes
+            else:
+                return
+            # The first error is that of the parts, which have priority.
+            raise
+
+    def _use_alternative(self) -> None:
+        """Replace the encoder by the alternative one, which has not been used yet."""
+        self.encoder, self._alternative = self._alternative[0], []
+        self._whole, self._is_point, self._is_repeatable = [], False, False
+        self._prior, self._code_shape = None, ()
+        self._reading = self._reading if self._reading is not None and not self._reading.reason else None
+        self.likelihood = self._requested_likelihood
+        self._notes = {
+            "encoder": (
+                "The posterior is read from the forward pass of the module, because its encoder alone does not return "
+                "the codes of its decoder."
+            )
+        }
 
     def expects(self, shape: Sequence[int]) -> None:
         """Declare the shape of an observation without a test.
@@ -205,7 +254,7 @@ class WrappedModel(AbstractModel):
     def encode(
         self, x: Float[Tensor, "sample *shape"], auxiliary: Float[Tensor, "sample auxiliary"] | None = None
     ) -> AbstractPosteriorDistribution:
-        encoded = self._encoded(x)
+        encoded = self._encoded(x, is_first=not self._is_repeatable and not _is_constant(x))
         self._shape = self._shape or tuple(x.shape[1:])
         self._code_shape = encoded.code_shape
         mean = encoded.posterior.mean
@@ -223,19 +272,34 @@ class WrappedModel(AbstractModel):
         self._check_repeatable(x)
         return encoded.posterior
 
-    def _encoded(self, x: Float[Tensor, "sample *shape"]) -> Encoded:
+    def _encoded(self, x: Float[Tensor, "sample *shape"], is_first: bool = False) -> Encoded:
         """Return the posterior of a batch; the first batch of data determines the meaning of unnamed outputs."""
         # Other axes than those of tables and images have no convention.
         values = x.movedim(1, -1) if self._is_channels_last and x.ndim > 2 else x
         output = call_foreign("encoder", self.encoder, values, "an observation")
         reading = self._reading
         if reading is None and is_unnamed(output):
-            reading = name_parts(flat_parts(output), len(x), self.second, x)  # type: ignore[arg-type]
+            parts = flat_parts(output)
+            again = None
+            if len(parts) > 2 and not _is_constant(x):
+                # A draw differs in the second call.
+                repeated = call_foreign("encoder", self.encoder, values, "an observation")
+                again = flat_parts(repeated) if is_unnamed(repeated) else None
+            reading = name_parts(parts, len(x), self.second, values, again)  # type: ignore[arg-type]
             # Zeros, with which a model is tested, decide nothing.
             if reading.reason and not _is_constant(x):
                 self._reading = reading
                 self._notes["reading"] = reading.note
-        return read_posterior(output, len(x), self.second, reading, x=x, is_point=self._is_point)  # type: ignore[arg-type]
+        return read_posterior(
+            output,
+            len(x),
+            self.second,  # type: ignore[arg-type]
+            reading,
+            x=values,
+            is_point=self._is_point,
+            is_channels_last=self._is_channels_last,
+            is_first=is_first,
+        )
 
     def _check_repeatable(self, x: Float[Tensor, "sample *shape"]) -> None:
         """Encode a few observations twice; raise an error if mean or variance differ by more than rounding.
@@ -272,6 +336,8 @@ class WrappedModel(AbstractModel):
         if self.decoder is None:
             raise InputError(problem="this model has no decoder: it was wrapped without one")
         codes = z.reshape(len(z), *self._code_shape) if len(self._code_shape) > 1 else z
+        if self._is_channels_last:
+            codes = codes.movedim(1, -1)
         outputs = read_outputs(call_foreign("decoder", self.decoder, codes, "a code"), len(z))
         if self._is_channels_last and outputs.ndim > 2:
             outputs = outputs.movedim(-1, 1)
@@ -283,6 +349,7 @@ class WrappedModel(AbstractModel):
                     got=f"{tuple(outputs.shape[1:])}",
                 )
             outputs = outputs.reshape(len(z), *self._shape)
+        _check_finite(outputs)
         return self._distribution(outputs)
 
     def _distribution(self, outputs: Float[Tensor, "sample *shape"]) -> AbstractLikelihoodDistribution:
@@ -448,6 +515,7 @@ def adapted(
     *,
     is_point: bool = False,
     is_channels_last: bool = False,
+    alternative: Callable[..., object] | None = None,
     notes: Mapping[str, str] | None = None,
     **suggested: object,
 ) -> WrappedModel:
@@ -457,7 +525,9 @@ def adapted(
     :param decoder: function from a batch of codes to observations, or None.
     :param options: options of :class:`WrappedModel` that the caller set.
     :param is_point: (default False) if True, an output without a variance is the code of a deterministic encoder.
-    :param is_channels_last: (default False) if True, images are passed as (sample, height, width, channel).
+    :param is_channels_last: (default False) if True, images and codes with several axes are passed as (sample, height,
+        width, channel) and returned in this order.
+    :param alternative: (default None) encoder that is used if ``encoder`` and ``decoder`` do not fit together.
     :param notes: (default none) notes of the adapter, by the subject.
     :param suggested: options that the adapter suggests; those of the caller take precedence.
     """
@@ -465,6 +535,8 @@ def adapted(
     shape = options.get("shape", suggested.get("shape"))
     model = WrappedModel(encoder, decoder, **values)
     model._is_point, model._is_channels_last = is_point, is_channels_last
+    # In a list, because a module would be registered a second time.
+    model._alternative = [] if alternative is None else [alternative]
     model._notes.update(notes or {})
     model._shape = _sizes(shape)
     if model._shape:
@@ -484,7 +556,21 @@ class FunctionAdapter(AbstractAdapter):
 
 
 def _is_constant(x: Tensor) -> bool:
-    return not x.numel() or bool((x == x.flatten()[0]).all())
+    # A batch on the meta device has no values.
+    return not x.numel() or x.is_meta or bool((x == x.flatten()[0]).all())
+
+
+def _check_finite(outputs: Tensor) -> None:
+    """Raise an error if outputs of a decoder are not finite: a NaN would count as a latent without effect."""
+    is_finite = torch.isfinite(outputs)
+    if not is_finite.all():
+        raise InputError(
+            problem=(
+                "the decoder returned values that are not finite "
+                f"({int((~is_finite).sum())} of {outputs.numel()} values)"
+            ),
+            remedy="the model might have diverged",
+        )
 
 
 def _check_n_latents(expected: int, got: int) -> None:

@@ -89,6 +89,87 @@ def test_a_reconstruction_as_wide_as_the_codes_is_no_draw():
         name_parts(few, 20, "log_variance", x[:20])
 
 
+def test_a_reconstruction_as_wide_as_the_codes_can_be_last():
+    x = X[:, :WIDTH]
+    near = x + 0.1 * MEAN
+    assert name_parts((MEAN, LOG_VARIANCE, near), N, "log_variance", x).roles == (
+        *("mean", "log_variance", "reconstruction"),
+    )
+    assert name_parts((near, Z, MEAN, LOG_VARIANCE), N, "log_variance", x).roles[0] == "reconstruction"
+    assert name_parts((MEAN, LOG_VARIANCE, Z, near), N, "log_variance", x).roles[3] == "reconstruction"
+    remedy = r"outputs=\('reconstruction', 'mean', 'log_variance'\)"
+    # The mean is a copy of the observations with a little noise.
+    with pytest.raises(UndecidedError, match=f"both the first and the last array are close.*{remedy}"):
+        name_parts((x + 0.2 * MEAN, LOG_VARIANCE, near), N, "log_variance", x)
+    with pytest.raises(UndecidedError, match=f"neither the first nor the last array is close.*{remedy}"):
+        name_parts((MEAN, LOG_VARIANCE, 5 * near), N, "log_variance", x)
+    # Only the reconstruction of a draw changes.
+    parts, again = (x + 0.2 * MEAN, LOG_VARIANCE, near), (x + 0.2 * MEAN, LOG_VARIANCE, near + 0.1 * Z)
+    assert name_parts(parts, N, "log_variance", x, again).roles[2] == "reconstruction"
+
+
+def test_the_array_that_changes_is_the_draw():
+    """The residual of (mean, z, variance) equals that of (z, mean, variance); a second call tells them apart."""
+    noise = torch.Generator().manual_seed(3)
+    other = MEAN + torch.exp(LOG_VARIANCE / 2) * torch.randn(N, WIDTH, generator=noise)
+    for names in (
+        ("mean", "z", "log_variance"),
+        ("z", "mean", "log_variance"),
+        ("mean", "log_variance", "z"),
+    ):
+        parts, again = (
+            [{"z": draw, "mean": MEAN, "log_variance": LOG_VARIANCE}[name] for name in names]
+            for draw in (Z, other)
+        )
+        assert name_parts(parts, N, "log_variance", X, again).roles == names
+
+    def encoder(x):
+        mean, log_variance = x[:, :3], -2 + x[:, 3:6]
+        return mean, mean + torch.exp(log_variance / 2) * torch.randn_like(mean), log_variance
+
+    rep = ps.encode(encoder, X.numpy(), n_samples=None)
+    np.testing.assert_array_equal(rep.mean, X.numpy()[:, :3])
+    assert any("read as (mean, z, log_variance)" in note for note in rep.notes)
+
+
+def test_a_log_variance_that_is_positive_everywhere_is_refused():
+    rows = X.numpy()
+    positive = 1 + torch.exp(LOG_VARIANCE)
+
+    def pair(x):
+        return x[:, :3], torch.exp(x[:, 3:6])
+
+    for encoder in (pair, lambda x: (x + 1, *pair(x))):
+        with pytest.raises(
+            InputError,
+            match=r"positive everywhere, .*second='variance' or .*second='std', otherwise .*outputs=",
+        ):
+            ps.encode(encoder, rows)
+    with pytest.raises(InputError, match=r"positive everywhere, .*as 'variance' or 'std', not as 'logvar'"):
+        ps.encode(lambda x: dict(zip(("mu", "logvar"), pair(x), strict=True)), rows)
+    np.testing.assert_allclose(
+        ps.encode(pair, rows, n_samples=None, second="variance").variance, np.exp(rows[:, 3:6]), rtol=1e-5
+    )
+    # A declared log-variance is accepted, and so is that of a draw with the same variance.
+    declared = ps.encode(pair, rows, n_samples=None, outputs=("mean", "log_variance"))
+    np.testing.assert_allclose(declared.variance, np.exp(np.exp(rows[:, 3:6])), rtol=1e-5)
+    draw = MEAN + torch.exp(positive / 2) * torch.randn(N, WIDTH, generator=torch.Generator().manual_seed(4))
+    parts = (draw, MEAN, positive)
+    reading = name_parts(parts, N, "log_variance", X)
+    posterior = read_posterior(parts, N, reading=reading, x=X, is_first=True).posterior
+    torch.testing.assert_close(posterior.log_variance, positive)
+
+
+def test_two_means_that_differ_are_refused():
+    named = {"mu": MEAN, "z_mean": MEAN.clone(), "logvar": LOG_VARIANCE}
+    assert torch.equal(read_posterior(named, N).posterior.mean, MEAN)
+    for other in (MEAN + 1, MEAN[:, :2]):
+        with pytest.raises(InputError, match="the encoder returns mu, z_mean, which do not agree"):
+            read_posterior({**named, "z_mean": other}, N)
+    with pytest.raises(InputError, match="the encoder returns mu, z_mean, which do not agree"):
+        read_posterior({"mu": MEAN, "z_mean": MEAN + 1}, N, is_point=True)
+
+
 def test_none_several_and_too_few_are_refused_with_the_option():
     remedy = r"outputs=\('z', 'mean', 'log_variance'\)"
     with pytest.raises(UndecidedError, match=f"no reading of them .*{remedy}"):

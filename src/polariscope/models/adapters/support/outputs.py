@@ -40,6 +40,7 @@ RECONSTRUCTIONS = ("reconstruction", "sample", "recon_x", "x_hat", "mean")
 ROLES = ("mean", *KINDS, "z", "reconstruction", "other")
 """Names that ``outputs`` can give to the arrays that an encoder returns."""
 EXAMPLE = ("z", "mean", "log_variance")
+WITH_RECONSTRUCTION = ("reconstruction", "mean", "log_variance")
 MIN_VALUES = 200
 """Minimum number of values of a draw from which the order of unnamed arrays is inferred."""
 N_ERRORS = 4.0
@@ -73,6 +74,8 @@ class Reading:
     """A member of :data:`ROLES` for each array."""
     reason: str = ""
     """Evidence for the reading; empty if it is a convention or was declared."""
+    is_certain: bool = False
+    """True if the values or the caller determine the meaning of the variance."""
 
     @property
     def note(self) -> str:
@@ -118,6 +121,8 @@ def read_posterior(
     *,
     x: Tensor | None = None,
     is_point: bool = False,
+    is_channels_last: bool = False,
+    is_first: bool = False,
 ) -> Encoded:
     """Read the posterior from the output of an encoder for a batch of ``n_rows`` observations.
 
@@ -128,6 +133,8 @@ def read_posterior(
     :param x: (default None) the observations, by which reconstructions are recognised.
     :param is_point: (default False) if True, an output without a variance is the code of a deterministic encoder;
         otherwise it raises an error.
+    :param is_channels_last: (default False) if True, the last axis of codes with several axes is moved to the front.
+    :param is_first: (default False) if True, a log-variance that is positive everywhere is refused.
     """
     if isinstance(output, torch.distributions.MultivariateNormal):
         _refuse_second(second, "a normal distribution")
@@ -135,6 +142,7 @@ def read_posterior(
     mean, spread, kind = _parts(output, n_rows, second, reading, x, is_point)
     if spread is None:
         _check_array(mean, n_rows, "code")
+        mean = mean.movedim(-1, 1) if is_channels_last else mean
         return Encoded(PointMass(mean.flatten(1)), tuple(mean.shape[1:]))
     _refuse_contradiction(output, spread, kind, n_rows)
     if mean.shape != spread.shape or mean.ndim < 2 or len(mean) != n_rows or not mean.numel():
@@ -144,6 +152,10 @@ def read_posterior(
     for name, array in (("mean", mean), (kind, spread)):
         _check_array(array, n_rows, name)
     log_variance = _log_variance(spread, kind)
+    if is_first and kind == "log_variance" and not (reading is not None and reading.is_certain):
+        _refuse_positive(output, log_variance)
+    if is_channels_last:
+        mean, log_variance = mean.movedim(-1, 1), log_variance.movedim(-1, 1)
     return Encoded(DiagonalGaussian(mean.flatten(1), log_variance.flatten(1)), tuple(mean.shape[1:]))
 
 
@@ -229,16 +241,32 @@ def _parts(
     for name in DISTRIBUTIONS:
         if named.get(name) is not None:
             return _parts(named[name], n_rows, second, None, x, is_point)
-    mean = next((named[name] for name in MEANS if named.get(name) is not None), None)
+    mean = _only_mean(named, n_rows)
     second_name = next((name for name in SECONDS if named.get(name) is not None), None)
     if second_name is None and is_point:
-        code = next((named[name] for name in (*MEANS, *POINTS) if named.get(name) is not None), None)
+        code = mean
+        if code is None:
+            code = next((named[name] for name in POINTS if named.get(name) is not None), None)
         if code is not None:
             return _tensor(code, n_rows), None, second
     if mean is None or second_name is None:
         raise _unknown_parts(output, named, n_rows)
     _refuse_second(second, f"its parts, {second_name} among them")
     return _tensor(mean, n_rows), _tensor(named[second_name], n_rows), SECONDS[second_name]
+
+
+def _only_mean(named: Mapping[str, Any], n_rows: int) -> Any:
+    """Return the mean; None if there is none. Raise an error if several parts are named as means and differ."""
+    means = {name: named[name] for name in MEANS if named.get(name) is not None}
+    first, *others = means.values() or (None,)
+    for other in others:
+        one, two = _tensor(first, n_rows), _tensor(other, n_rows)
+        if one.shape != two.shape or not torch.equal(one, two.to(one)):
+            raise InputError(
+                problem=f"the encoder returns {', '.join(means)}, which do not agree",
+                remedy="wrap it in a function that returns the pair (mean, log_variance)",
+            )
+    return first
 
 
 def _unknown_parts(output: Any, named: Mapping[str, Any], n_rows: int) -> InputError:
@@ -299,7 +327,13 @@ def flat_parts(output: Sequence[object]) -> list[Any]:
     return parts
 
 
-def name_parts(parts: Sequence[object], n_rows: int, second: Second, x: Tensor | None) -> Reading:
+def name_parts(
+    parts: Sequence[object],
+    n_rows: int,
+    second: Second,
+    x: Tensor | None,
+    again: Sequence[object] | None = None,
+) -> Reading:
     """Determine the meaning of unnamed arrays from their shapes and values.
 
     A pair is ``(mean, log_variance)``. A copy of the observations, and an array of their shape if the others have
@@ -308,10 +342,15 @@ def name_parts(parts: Sequence[object], n_rows: int, second: Second, x: Tensor |
     variance in the four notations of :data:`KINDS`. A reading is accepted if under it alone the standardised residual
     (z − μ)/σ has variance 1 within 4 standard errors, √(2/n) each, over n ≥ 200 values.
 
+    If only one array changes when the same batch is encoded again, it is the draw, so (mean, z, variance) is tried as
+    well. If all arrays have the shape of an observation, a reconstruction is the first or the last one, and must have
+    a smaller squared error than the mean observation.
+
     :param parts: the parts.
     :param n_rows: number of observations.
     :param second: meaning of the second array of a pair; if it is not "log_variance", no other meaning is tried.
     :param x: the observations, or None.
+    :param again: (default None) the parts of a second call with the same observations.
     """
     arrays = {
         number: tensor.detach()
@@ -331,6 +370,7 @@ def name_parts(parts: Sequence[object], n_rows: int, second: Second, x: Tensor |
     ]
     alike = [number for number in alike if number not in copies]
     codes = [number for number in arrays if number not in alike and number not in copies]
+    changing = _changing(arrays, again)
     roles, reason = ["other"] * len(parts), ""
     if codes and alike:
         reason = "an array has the shape of an observation"
@@ -339,9 +379,13 @@ def name_parts(parts: Sequence[object], n_rows: int, second: Second, x: Tensor |
     elif not codes:
         codes = alike
         # All codes have the shape of an observation, so only the values can show a reconstruction.
-        if len(codes) > 3 or (len(codes) == 3 and _has_reconstruction(arrays, codes, second)):
-            reason = "the first array is neither a code nor a draw"
-            roles[codes[0]], codes = "reconstruction", codes[1:]
+        if x is not None and (
+            len(codes) > 3 or (len(codes) == 3 and _has_reconstruction(arrays, codes, second, changing))
+        ):
+            number = _only_reconstruction(arrays, codes, x, changing)
+            reason = "only this array is close to the observations, and it is neither a code nor a draw"
+            roles[number] = "reconstruction"
+            codes = [code for code in codes if code != number]
     if len(codes) == 1:
         roles[codes[0]] = "mean"
         return Reading(tuple(roles), reason or "there is only one array of codes")
@@ -360,32 +404,87 @@ def name_parts(parts: Sequence[object], n_rows: int, second: Second, x: Tensor |
         (mean, draw), other = equal
         roles[mean], roles[draw], roles[other] = "mean", "z", second
         return Reading(tuple(roles), "two arrays are equal, so they are the mean")
-    names, variance = _only_fitting(arrays, codes, second)
+    names, variance = _only_fitting(arrays, codes, second, changing)
     for number, name in zip(codes, names, strict=True):
         roles[number] = name
     return Reading(
         tuple(roles),
         f"only then the standardised residual of the draw has variance 1 ({variance:.3g} measured)",
+        is_certain=True,
     )
 
 
-def _has_reconstruction(arrays: Mapping[int, Tensor], numbers: Sequence[int], second: Second) -> bool:
+def _changing(arrays: Mapping[int, Tensor], again: Sequence[object] | None) -> frozenset[int]:
+    """Return the numbers of the arrays that differ in a second call; empty if there was none, or if all differ.
+
+    Equal codes of a deterministic encoder differ by rounding at most, those of dropout all differ.
+    """
+    if again is None:
+        return frozenset()
+    changing = set()
+    for number, array in arrays.items():
+        other = _array_of(again[number]) if number < len(again) else None
+        if (
+            other is None
+            or other.shape != array.shape
+            or not torch.allclose(array, other.to(array), 1e-3, 1e-5)
+        ):
+            changing.add(number)
+    return frozenset(changing) if len(changing) < len(arrays) else frozenset()
+
+
+def _has_reconstruction(
+    arrays: Mapping[int, Tensor], numbers: Sequence[int], second: Second, changing: frozenset[int]
+) -> bool:
     """Return True if none of three arrays of the shape of observations is a draw or a copy of the others."""
     if _equal_pair(arrays, numbers) is not None:
         return False
     three = [arrays[number].double() for number in numbers]
     if three[0].numel() < MIN_VALUES:
         raise _undecided(3, 0, three[0].numel())
-    return not _fitting(three, second)
+    return not _fitting(three, second, _draw_among(numbers, changing))
+
+
+def _only_reconstruction(
+    arrays: Mapping[int, Tensor], numbers: Sequence[int], x: Tensor, changing: frozenset[int]
+) -> int:
+    """Return the number of the first or last array, the only one that is closer to x than the mean observation."""
+    observations = x.flatten(1).double()
+    limit = float(((observations - observations.mean(0)) ** 2).mean())
+    close = [
+        number
+        for number in (numbers[0], numbers[-1])
+        if float(((arrays[number].flatten(1).double() - observations) ** 2).mean()) < limit
+        # Only the reconstruction of a draw changes if the draw itself is not returned.
+        and (len(numbers) > 3 or not changing or number in changing)
+    ]
+    if len(close) != 1:
+        quantity = (
+            "both the first and the last array are" if close else "neither the first nor the last array is"
+        )
+        raise UndecidedError(
+            problem=(
+                f"the encoder returns {len(arrays)} arrays without names that have the shape of an observation, and "
+                f"{quantity} close to the observations"
+            ),
+            remedy=("name them in their order, for example ", Argument("outputs", WITH_RECONSTRUCTION)),
+        )
+    return close[0]
+
+
+def _draw_among(numbers: Sequence[int], changing: frozenset[int]) -> int | None:
+    """Return the position of the only code that changes, which is the draw; None if there is not exactly one."""
+    positions = [position for position, number in enumerate(numbers) if number in changing]
+    return positions[0] if len(positions) == 1 else None
 
 
 def _only_fitting(
-    arrays: Mapping[int, Tensor], numbers: Sequence[int], second: Second
+    arrays: Mapping[int, Tensor], numbers: Sequence[int], second: Second, changing: frozenset[int]
 ) -> tuple[tuple[str, str, str], float]:
     """Return the only reading that agrees with the values, and the variance of its residual."""
     three = [arrays[number].double() for number in numbers]
     n_values = three[0].numel()
-    fitting = _fitting(three, second) if n_values >= MIN_VALUES else []
+    fitting = _fitting(three, second, _draw_among(numbers, changing)) if n_values >= MIN_VALUES else []
     if len(fitting) != 1:
         raise _undecided(len(three), len(fitting), n_values)
     return fitting[0]
@@ -404,14 +503,18 @@ def _equal_pair(arrays: Mapping[int, Tensor], numbers: Sequence[int]) -> tuple[t
     return (numbers[first], numbers[second]), numbers[other]
 
 
-def _fitting(arrays: Sequence[Tensor], second: Second) -> list[tuple[tuple[str, str, str], float]]:
+def _fitting(
+    arrays: Sequence[Tensor], second: Second, draw: int | None = None
+) -> list[tuple[tuple[str, str, str], float]]:
     """Return the readings under which the residual of the draw has variance 1, without those that agree.
 
     :param arrays: three arrays of float64.
     :param second: meaning of the variance; if it is not "log_variance", no other meaning is tried.
+    :param draw: (default None) position of the draw, if it is known.
     """
     fitting: list[tuple[tuple[str, str, str], float, Tensor, Tensor]] = []
-    for names, variance, mean, spread in _readings(arrays, KINDS if second == "log_variance" else (second,)):
+    kinds = KINDS if second == "log_variance" else (second,)
+    for names, variance, mean, spread in _readings(arrays, kinds, draw):
         if abs(variance - 1) > N_ERRORS * math.sqrt(2 / mean.numel()):
             continue
         # A log-variance of 0 is also a log-SD of 0: the posterior is the same.
@@ -425,7 +528,7 @@ def _fitting(arrays: Sequence[Tensor], second: Second) -> list[tuple[tuple[str, 
 
 
 def _readings(
-    arrays: Sequence[Tensor], kinds: Sequence[Second]
+    arrays: Sequence[Tensor], kinds: Sequence[Second], position: int | None
 ) -> Iterator[tuple[tuple[str, str, str], float, Tensor, Tensor]]:
     """Yield every reading, the mean square of its residual, its mean and its log-variance."""
     first, middle, last = arrays
@@ -433,7 +536,11 @@ def _readings(
         for names, draw, mean, spread in (
             (("z", "mean", kind), first, middle, last),
             (("mean", kind, "z"), last, first, middle),
+            (("mean", "z", kind), middle, first, last),
         ):
+            # If the draw repeats exactly, (mean, z, variance) has the same residual as (z, mean, variance).
+            if position != names.index("z") and (position is not None or names[1] == "z"):
+                continue
             if kind in ("variance", "std") and spread.min() <= 0:
                 continue
             log_variance = _as_log_variance(spread, kind)
@@ -499,6 +606,29 @@ def _refuse_contradiction(output: Any, spread: Tensor, kind: Second, n_rows: int
                 problem=f"the encoder returns {', '.join(named_seconds)}, which do not agree",
                 remedy="wrap it in a function that returns the pair (mean, log_variance)",
             )
+
+
+def _refuse_positive(output: Any, log_variance: Tensor) -> None:
+    """Raise an error if a log-variance is positive everywhere: every posterior would be wider than the prior."""
+    if log_variance.min() <= 0:
+        return
+    names = [] if is_unnamed(output) else [name for name in SECONDS if _named(output).get(name) is not None]
+    # Several names that agree determine the meaning.
+    if len(names) > 1:
+        return
+    declaration = Argument("outputs", ("mean", "log_variance"))
+    raise InputError(
+        problem=(
+            f"the log-variance of the encoder is positive everywhere, {float(log_variance.min()):.3g} to "
+            f"{float(log_variance.max()):.3g}, as a variance or a standard deviation would be"
+        ),
+        remedy=(
+            (f"return it as 'variance' or 'std', not as {names[0]!r}, or return a pair and declare it with ",)
+            if names
+            else ("pass ", Argument("second", "variance"), " or ", Argument("second", "std"), ", otherwise ")
+        )
+        + (declaration,),
+    )
 
 
 def _named(output: Any) -> dict[str, Any]:
