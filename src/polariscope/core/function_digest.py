@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import types
 from collections.abc import Callable
+from typing import Any
 
 
 def function_digest(function: Callable[..., object]) -> str:
-    """Return a hash of the source code of a function and of the plain values that it encloses.
+    """Return a hash of the compiled code of a function and of the numbers, texts and arrays that it encloses.
 
-    Without source code, such as in a notebook, its compiled code is used, and for built-in functions the name. Two
-    functions with equal digests can still differ in other functions and objects that they use.
+    For built-in functions it is the name. Two functions with equal digests can still differ in other functions and
+    objects that they use.
 
     >>> def scaled(factor):
     ...     return lambda x: factor * x
@@ -29,16 +31,26 @@ def function_digest(function: Callable[..., object]) -> str:
     # The code of an object that is called is in its class.
     if not (inspect.isroutine(function) or inspect.isclass(function)):
         function = type(function).__call__
-    # Two functions with the same source can differ in the values that they enclose.
-    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-    plain = repr([value for value in cells if isinstance(value, int | float | str)])
-    try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        if code is None:
-            return getattr(function, "__qualname__", type(function).__name__)
-        # Constants that are functions contain an address, which differs in every process.
-        constants = [value for value in code.co_consts if not inspect.iscode(value)]
-        source = f"{code.co_code.hex()} {code.co_names} {constants}"
-    return hashlib.sha256((source + plain).encode()).hexdigest()
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return getattr(function, "__qualname__", type(function).__name__)
+    # Two functions with the same code can differ in the values that they enclose.
+    cells = [_digest_value(cell.cell_contents) for cell in getattr(function, "__closure__", None) or ()]
+    return hashlib.sha256(f"{_code_text(code)} {cells}".encode()).hexdigest()
+
+
+def _code_text(code: types.CodeType) -> str:
+    """Return the instructions, names and constants of compiled code, without line numbers and addresses."""
+    constants = [_code_text(value) if inspect.iscode(value) else repr(value) for value in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def _digest_value(value: Any) -> str:
+    """Return a text that differs for different numbers, texts and arrays, and for modules with different weights."""
+    if hasattr(value, "state_dict"):
+        return str([(name, _digest_value(each)) for name, each in value.state_dict().items()])
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    if hasattr(value, "tobytes") and hasattr(value, "shape"):
+        return hashlib.sha256(value.tobytes()).hexdigest() + str(value.shape)
+    return repr(value) if isinstance(value, int | float | str) else type(value).__name__

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from jaxtyping import Float
 
-from polariscope.analysis.representation import Representation
+from polariscope.analysis.representation import Representation, draw_sampled
+from polariscope.core import files
 from polariscope.core.errors import Argument, Either, InputError
 from polariscope.data.chain import changes_of_units, in_units, in_words, variants_of
 from polariscope.data.data_like import DataLike
@@ -118,6 +120,17 @@ def _flatten(groups: dict[str, Any]) -> list[tuple[str | None, Any]]:
     ]
 
 
+def _sampled(item: Representation) -> Float[np.ndarray, "sample latent"]:
+    """Return the sampled codes; if they were drawn for lack of samples, with noise of their own.
+
+    Files of codes are drawn with the same seed, and common noise would make two collapsed models similar. Equal codes
+    get equal noise, so a file scores 1 with itself.
+    """
+    if not item.sampled_was_drawn:
+        return item.sampled
+    return draw_sampled(item.mean, item.variance, int(files.digest_array(item.mean)[:8], 16))
+
+
 def _source(group: str | None, item: Any, number: int, step: int | None) -> Source:
     if isinstance(item, (str, Path, TrainedRun)):
         run = item if isinstance(item, TrainedRun) else TrainedRun(item)
@@ -130,7 +143,7 @@ def _source(group: str | None, item: Any, number: int, step: int | None) -> Sour
         return Source(label, group or label, lambda: item, None, item.folder)
     if isinstance(item, Representation):
         label = f"representation {number}"
-        layers = {"mean": item.mean, "variance": item.variance, "sampled": item.sampled}
+        layers = {"mean": item.mean, "variance": item.variance, "sampled": _sampled(item)}
         return Source(label, group or label, None, layers, None, ids=item.ids)
     if isinstance(item, Mapping) and item:
         label = f"model {number}"
