@@ -221,7 +221,7 @@ def own_trainer() -> dict[str, Any]:
 
 
 def check_sizing(names: dict[str, Any], output: str) -> None:
-    assert (names["size"].n_latents, names["size"].interval) == (2, (2, 2))
+    assert (names["size"].n_latents, names["size"].interval) == (2, (1, 3))
 
 
 RECIPES = {

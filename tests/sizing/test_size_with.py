@@ -76,7 +76,8 @@ def test_no_model_is_trained_twice_and_the_answer_is_stored(tmp_path):
     size = ps.size(ROWS, trainer=trainer, seeds=2, out=tmp_path)
     assert {seed for _, seed in trainer.trained} == {0, 1}
     assert size.per_seed == (EXPECTED, EXPECTED)
-    assert size.interval == (EXPECTED, EXPECTED)
+    assert size.interval == (EXPECTED - 1, EXPECTED + 1)
+    assert "than the answers of 2 seeds" in size.meaning_of_interval
     n_models = len(trainer.trained)
     assert ps.size(ROWS, trainer=trainer, seeds=2, out=tmp_path).to_dict() == size.to_dict()
     assert len(trainer.trained) == n_models

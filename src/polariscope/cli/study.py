@@ -81,7 +81,8 @@ def plan(file: File, options: PlanOptions) -> None:
         per_step = f"{1000 * kind.seconds_per_step:.3g} ms"
         kinds.add_row(kind.name, str(kind.runs), f"{kind.steps:,}", per_step, kind.source)
     printer().print(kinds)
-    say(f"{plural(cost.n_runs, 'run')}, {cost.n_left} left to train, {plural(cost.steps, 'step')} left.")
+    todo = "train" if any(run.given is None for run in ledger.runs) else "analyse"
+    say(f"{plural(cost.n_runs, 'run')}, {cost.n_left} left to {todo}, {plural(cost.steps, 'step')} left.")
     if cost.n_beyond:
         say(
             f"{plural(cost.n_beyond, 'run')} beyond the limit of {ledger.study.limits.max_runs} will not be trained."

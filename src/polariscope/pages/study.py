@@ -248,6 +248,6 @@ def _repeat(record: StudyRecord) -> str:
     }
     fields.pop("runs")
     lines = [f"    {name}={value!r}," for name, value in fields.items()]
-    return "\n".join(
-        ["import polariscope as ps", "", "study = ps.Study(", *lines, ")", "study.run(workers=2)"]
-    )
+    imports = any("import" in model for model in fields.get("models", ()))
+    call = "study.run(workers=2, allow_import=True)" if imports else "study.run(workers=2)"
+    return "\n".join(["import polariscope as ps", "", "study = ps.Study(", *lines, ")", call])

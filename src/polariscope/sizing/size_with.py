@@ -105,19 +105,19 @@ def _encoded(model: Any, data: AbstractDataset, n_latents: int) -> Representatio
 
 
 def _completed(result: Size, method: str, encoded: Mapping[tuple[int, int], Representation]) -> Size:
-    """Add the method, the margin of a single seed and the verdict on the answer's model."""
+    """Add the method, the margin for other seeds and the verdict on the answer's model."""
     answer = result.value
     codes = [encoded[key] for key in encoded if key[0] == answer]
     verdict = diagnose(codes[0]).verdict if codes else None
     size = dataclasses.replace(result, method=method, verdict=verdict, summary=family.summary(method))
-    if len(result.per_seed) > 1 or not answer:
+    if not answer:  # models that learned nothing do not bound the answer by one latent
         return size
+    low, high = int(min(result.per_seed)), int(max(result.per_seed))
     margin = SETTINGS.seed_margin
-    meaning = (
-        "one latent more or fewer, because another seed can differ by one; use several seeds to see how much"
-    )
+    which = "the answer" if len(result.per_seed) == 1 else f"the answers of {len(result.per_seed)} seeds"
+    meaning = f"one latent more or fewer than {which}, because another seed can differ by one"
     return dataclasses.replace(
-        size, interval=(max(1, int(answer) - margin), int(answer) + margin), meaning_of_interval=meaning
+        size, interval=(max(min(1, low), low - margin), high + margin), meaning_of_interval=meaning
     )
 
 

@@ -318,3 +318,13 @@ def test_the_kl_and_its_interval_are_the_mean_of_the_samples_and_of_its_error():
 
 def test_the_least_number_of_resamples_is_one():
     assert list(diagnose(**GOOD, n_bootstrap=1).types) == ["passive", "passive"]
+
+
+def test_a_deterministic_encoder_is_shown_without_a_kl() -> None:
+    mean = np.random.default_rng(0).normal(size=(200, 2))
+    text = str(diagnose(mean=mean, variance=np.zeros_like(mean)))
+    assert "The encoder is deterministic, so there is no KL." in text
+    assert "∞" not in text
+    assert "Latents, 200 samples" in text
+    # One latent with a variance of 0 among others still has a KL, an infinite one.
+    assert "∞" in str(diagnose(mean=mean, variance=np.broadcast_to([0.0, 0.5], mean.shape)))

@@ -41,7 +41,8 @@ def _table(
 
 
 def latents(regime: Regime) -> TextTable:
-    """Return the table of latents, by KL."""
+    """Return the table of latents, by KL; a deterministic encoder has none."""
+    has_kl = not regime.has_note("deterministic")
 
     def row(latent: Latent) -> list[str]:
         return [
@@ -49,21 +50,22 @@ def latents(regime: Regime) -> TextTable:
             latent.label,
             f"{latent.confidence:.2f}",
             alphas(latent),
-            *map(number, (latent.kl, *latent.kl_interval)),
+            *(map(number, (latent.kl, *latent.kl_interval)) if has_kl else ()),
             *map(number, (latent.mean_of_mean, latent.std_of_mean)),
             *map(number, (latent.mean_of_variance, latent.variance_of_variance)),
             *(f"{share:.0%}" for share in (latent.known, latent.unknown)),
         ]
 
     header = [
-        *("latent", "type", "confidence", "holds for α", "KL", "from", "to"),
+        *("latent", "type", "confidence", "holds for α", *(("KL", "from", "to") if has_kl else ())),
         *("mean μ", "std μ", "mean σ²", "var σ²", "known", "unknown"),
     ]
     rows = [row(regime.latents[index]) for index in regime.order]
     pooled = (
         "" if regime.positions is None else f", {plural(regime.positions.n_positions, 'position')} pooled"
     )
-    title = f"Latents by KL in nats (95 % interval), {regime.n_samples:,} samples{pooled}"
+    order = "Latents by KL in nats (95 % interval)" if has_kl else "Latents"
+    title = f"{order}, {regime.n_samples:,} samples{pooled}"
     return _table(regime, *header, rows=rows, numbers=header[2:], title=title)
 
 
@@ -164,7 +166,10 @@ def summary(regime: Regime) -> str:
     sentences = [f"{plural(regime.n_latents, 'latent')}: {counts}."]
     kinds = ", ".join(f"{count} {kind}" for kind, count in regime.kinds_of_mixed.items())
     if math.isinf(regime.kl):
-        sentences.append("The KL is infinite.")
+        is_point = regime.has_note("deterministic")
+        sentences.append(
+            "The encoder is deterministic, so there is no KL." if is_point else "The KL is infinite."
+        )
     elif regime.kl > 0:
         share = sum(latent.kl for latent in regime.latents if latent.type == "active") / regime.kl
         sentences.append(f"KL {regime.kl:.2f} nats, {share:.0%} of it in active latents.")
@@ -178,7 +183,8 @@ def remarks(regime: Regime) -> list[str]:
     """Return the lines below the tables."""
     polarisation = regime.polarisation
     if polarisation.delta is None:
-        delta = "Δ_KL is not defined: the KL is infinite."
+        reason = "the encoder is deterministic" if regime.has_note("deterministic") else "the KL is infinite"
+        delta = f"Δ_KL is not defined: {reason}."
     else:
         comparison = "polarised" if polarisation.delta < POLARISED else "not fully polarised"
         delta = f"Δ_KL {polarisation.delta:.1%} ({comparison}; the limit is {POLARISED:.0%})."
