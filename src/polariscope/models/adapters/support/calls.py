@@ -32,6 +32,15 @@ def type_name(thing: object) -> str:
     return str(name) if name else type(thing).__name__
 
 
+def quoted(error: BaseException) -> str:
+    """Return class and first line of an error of another library for messages.
+
+    :param error: the error.
+    """
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0][:MAX_LENGTH] if text else 'no message'}"
+
+
 def call_foreign(part: str, function: Callable[..., object], values: Tensor, noun: str) -> Any:
     """Call the encoder or decoder of another library; errors name its class, the shape it was given and a remedy.
 
