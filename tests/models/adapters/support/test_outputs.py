@@ -329,3 +329,13 @@ class Fussy(torch.nn.Module):
 def test_an_error_in_the_module_names_its_class_the_shape_and_the_remedy(encoder, words):
     with pytest.raises(InputError, match=words):
         ps.encode(encoder, X.numpy(), outputs=("mean",))
+
+
+def test_an_error_with_another_cause_is_quoted_without_a_remedy():
+    class Broken(torch.nn.Module):
+        def encode(self, x):
+            raise RuntimeError("boom")
+
+    message = r"^the encoder Broken.encode raised RuntimeError: boom for a batch of shape \(400, 7\)\.$"
+    with pytest.raises(InputError, match=message):
+        ps.encode(Broken().encode, X.numpy())
