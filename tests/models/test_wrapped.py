@@ -323,7 +323,8 @@ def test_what_means_nothing_is_refused_not_ignored():
     with pytest.raises(InputError, match="no layer named 'decoder/net'"):
         ps.wrap(module, layers=["decoder/net"])
     with pytest.raises(
-        InputError, match=r"got 8 outputs, 0 of which could be codes; name them with outputs="
+        InputError,
+        match=r"got 8 outputs, 0 of which could be codes; name them with polariscope.wrap\(model, outputs=",
     ):
         ps.report(module, ROWS, out="nowhere.html")
 

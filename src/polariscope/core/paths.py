@@ -55,6 +55,18 @@ def user_path(path: object, argument: str = "path") -> Path:
         ) from None
 
 
+def existing_path(path: object, argument: str = "path") -> Path:
+    """Return a path that a user passed, with ``~`` expanded; a missing file or folder raises an error.
+
+    :param path: a text or a path.
+    :param argument: (default "path") name of the argument, for the message.
+    """
+    checked = user_path(path, argument)
+    if not os.path.lexists(checked):
+        raise InputError(problem=f"there is no file or folder {checked}")
+    return checked
+
+
 def resolved_path(path: object, argument: str = "path") -> Path:
     """Return a path that a user passed as an absolute path without links; circular links raise an error.
 

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.paths import user_path
+from polariscope.core.paths import existing_path
 from polariscope.models.adapters import AbstractAdapter, Foreign, in_order
+from polariscope.models.adapters.support.outputs import declaration
 from polariscope.models.adapters.wrapped import WrappedModel, type_name
 from polariscope.models.inference import auxiliary_of, batch_size, check_shape, inference_mode
 from polariscope.models.protocol import AbstractModel
@@ -76,7 +77,7 @@ def open_model(
             )
         model = thing
     else:
-        path = user_path(thing) if isinstance(thing, str | Path) else None
+        path = existing_path(thing) if isinstance(thing, str | Path) else None
         adapter = adapter_of(thing if path is None else path)
         if adapter is None:
             raise _not_a_model(thing, path)
@@ -137,8 +138,8 @@ def _refuse_unused_weights(module: nn.Module, used: set[nn.Module]) -> None:
             "return (mean, log_variance), or use all layers of a deterministic autoencoder",
             got=f"one array of codes without the layers {', '.join(unused[:5])} of {type_name(module)}",
             remedy=(
-                "pass polariscope.wrap a function of a batch that returns (mean, log_variance), or ",
-                Argument("outputs", ("mean",)),
+                "pass polariscope.wrap a function of a batch that returns (mean, log_variance), or use ",
+                declaration(outputs=("mean",)),
                 " if the encoder is deterministic",
             ),
         )
@@ -151,8 +152,6 @@ def _not_a_model(thing: object, path: Path | None) -> InputError:
             "be a model, a run folder or a function that returns (mean, log_variance)",
             got=f"an object of type {type_name(thing)}",
         )
-    if not path.exists():
-        return InputError(problem=f"there is no file or folder {path}")
     kind = "folder" if path.is_dir() else "file"
     return InputError(
         problem=f"{path} is not a {kind} of a model that can be opened",

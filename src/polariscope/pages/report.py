@@ -14,7 +14,7 @@ from polariscope.analysis.regime.rule import POLARISED
 from polariscope.analysis.regime.sentences import stability
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
-from polariscope.core.paths import user_path
+from polariscope.core.paths import existing_path, user_path
 from polariscope.core.text import percent, readable
 from polariscope.data.data_like import DataLike
 from polariscope.models.protocol import AbstractModel
@@ -185,7 +185,7 @@ def report(
     if out is not None:
         out = user_path(out, "out")
         check_output(out, "out", [run] if isinstance(run, str | Path) else [])
-    if isinstance(run, str | Path) and _is_model(user_path(run)):
+    if isinstance(run, str | Path) and _is_model(existing_path(run)):
         record, path = _of_model(user_path(run), data, out, step, options)
         return report_page(record).write(path)
     if isinstance(run, AbstractModel) and run.folder is not None and data is None:
@@ -228,7 +228,7 @@ def _of_something_else(
 
 def _is_model(path: Path) -> bool:
     """Return True for the path of a model of another library; adapters are not imported for runs and codes."""
-    if not path.exists() or is_run(path):
+    if is_run(path):
         return False
     from polariscope.data.codes import ENDINGS
     from polariscope.models.open_model import is_openable

@@ -9,6 +9,7 @@ from pathlib import Path
 from polariscope.analysis.code_view import CodeView, Per
 from polariscope.analysis.representation import Representation
 from polariscope.core.errors import Argument, InputError
+from polariscope.core.paths import existing_path
 from polariscope.data.data_like import DataLike
 from polariscope.data.observations import Observations, Part, Subset
 from polariscope.models.effect import decoder_effect
@@ -52,7 +53,7 @@ def encode(
         pools the positions of each channel, "value" treats each value as a latent.
     """
     options = {"second": None if second == "log_variance" else second, "outputs": outputs}
-    if isinstance(model, (str, Path)) and not is_openable(model):
+    if isinstance(model, (str, Path)) and not is_openable(existing_path(model)):
         for name, value in options.items():
             if value is not None:
                 raise InputError(

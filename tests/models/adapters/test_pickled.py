@@ -44,8 +44,12 @@ def test_nothing_is_run(tmp_path, names, words):
 
 
 def test_other_paths_are_refused_in_words(tmp_path):
+    for path in (tmp_path / "missing", str(tmp_path / "missing.onnx")):
+        for function in (ps.encode, ps.report):
+            with pytest.raises(InputError, match=r"^there is no file or folder .*missing(.onnx)?\.$"):
+                function(path, ROWS)
     with pytest.raises(InputError, match="is not a run folder"):
-        ps.encode(tmp_path / "missing", ROWS)
+        ps.encode(tmp_path, ROWS)
     with pytest.raises(InputError, match=r"there is no file or folder .*missing.onnx"):
         ps.wrap(tmp_path / "missing.onnx")
     (tmp_path / "notes.txt").write_text("hello")

@@ -127,3 +127,30 @@ def test_other_data_are_refused():
     model, _ = open_model(of_scvi(), Cells())
     with pytest.raises(InputError, match="be those that the model was opened with, 120 observations"):
         ps.encode(model, COUNTS[:50])
+
+
+def test_genes_in_another_order_are_refused():
+    cells = Cells()
+    cells.var_names = cells.var_names[::-1]
+    with pytest.raises(
+        InputError, match=r"got 5 genes in another order; pass adata\[:, model.adata.var_names\]"
+    ):
+        ps.encode(of_scvi(), cells)
+    cells.var_names = pandas.Index(["other", *Cells().var_names[1:]])
+    with pytest.raises(InputError, match=r"data must have the 5 genes of the training .*without gene-0"):
+        ps.encode(of_scvi(), cells)
+
+
+def test_errors_of_the_library_are_quoted():
+    for error in (KeyError("batch"), ValueError("Number of vars differs")):
+
+        def refuse(adata, error=error):
+            raise error
+
+        model = of_scvi()
+        model._validate_anndata = refuse
+        with pytest.raises(
+            InputError, match=rf"SCVI does not accept these data: {type(error).__name__}: .*(batch|vars)"
+        ) as raised:
+            ps.encode(model, Cells())
+        assert raised.value.__cause__ is error

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from polariscope.core.errors import InputError
 from polariscope.models.adapters import AbstractAdapter, Foreign, Opened, adapter, is_from
-from polariscope.models.adapters.support.calls import call_foreign, type_name
+from polariscope.models.adapters.support.calls import ForeignError, call_foreign, quoted, type_name
 from polariscope.models.adapters.wrapped import Method, WrappedModel
 from polariscope.models.likelihoods import AbstractLikelihoodDistribution
 from polariscope.models.posteriors import AbstractPosteriorDistribution
@@ -177,9 +177,37 @@ class ScviAdapter(AbstractAdapter):
             raise InputError(
                 "model", "be trained", got=f"a {type_name(thing)} that is not", remedy="call train()"
             )
-        counts, tensors = _tables(thing, cells)
+        _check_genes(thing, cells)
+        try:
+            counts, tensors = _tables(thing, cells)
+        # An exhausted memory is not an error of the data; scvi-tools can raise any other error.
+        except (InputError, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            raise ForeignError(
+                problem=f"{type_name(thing)} does not accept these data: {quoted(error)}",
+                remedy="pass cells with the columns and genes that the model was set up with",
+            ) from error
         model = ScviModel(thing.module, tensors, _typical(counts), f"{type_name(thing)} (scvi-tools)")
         return Opened(model, _dataset(cells, counts))
+
+
+def _check_genes(model: Any, cells: Any) -> None:
+    """Raise an error unless the cells have the genes of the training in the same order; scvi-tools ignores names."""
+    trained = getattr(model, "adata", None)
+    if trained is None or trained is cells:
+        return
+    expected, names = list(map(str, trained.var_names)), list(map(str, cells.var_names))
+    if names == expected:
+        return
+    missing = sorted(set(expected) - set(names))
+    listed = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
+    raise InputError(
+        "data",
+        f"have the {len(expected)} genes of the training (var_names), in the same order",
+        got=f"{len(names)} genes, without {listed}" if missing else f"{len(names)} genes in another order",
+        remedy=None if missing else "pass adata[:, model.adata.var_names]",
+    )
 
 
 def _tables(model: Any, cells: Any) -> tuple[np.ndarray, dict[str, Tensor]]:

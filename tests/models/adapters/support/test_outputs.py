@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -140,10 +141,9 @@ def test_a_log_variance_that_is_positive_everywhere_is_refused():
         return x[:, :3], torch.exp(x[:, 3:6])
 
     for encoder in (pair, lambda x: (x + 1, *pair(x))):
-        with pytest.raises(
-            InputError,
-            match=r"positive everywhere, .*second='variance' or .*second='std', otherwise .*outputs=",
-        ):
+        roles = ("mean", "log_variance") if encoder is pair else ("reconstruction", "mean", "log_variance")
+        remedy = rf"second='variance'\) or second='std', .*outputs={re.escape(repr(roles))}\)"
+        with pytest.raises(InputError, match=f"positive everywhere, .*{remedy}"):
             ps.encode(encoder, rows)
     with pytest.raises(InputError, match=r"positive everywhere, .*as 'variance' or 'std', not as 'logvar'"):
         ps.encode(lambda x: dict(zip(("mu", "logvar"), pair(x), strict=True)), rows)
@@ -254,6 +254,8 @@ def test_a_multivariate_normal_keeps_its_covariance_and_others_are_refused():
     normal = torch.distributions.MultivariateNormal(MEAN, scale_tril=factor)
     posterior = read_posterior(normal, N).posterior
     torch.testing.assert_close(posterior.covariance, normal.covariance_matrix)
+    named = read_posterior({"qz": normal, "z": Z}, N).posterior
+    torch.testing.assert_close(named.covariance, normal.covariance_matrix)
     torch.testing.assert_close(posterior.log_density(Z).sum(1), normal.log_prob(Z), rtol=1e-4, atol=1e-4)
     rep = ps.encode(
         lambda x: torch.distributions.MultivariateNormal(
@@ -272,7 +274,10 @@ def test_a_multivariate_normal_keeps_its_covariance_and_others_are_refused():
 
 def test_one_array_is_a_code_only_if_this_is_declared():
     rows = X.numpy()
-    with pytest.raises(InputError, match=r"got one array of shape \(400, 3\); pass outputs=\('mean',\)"):
+    with pytest.raises(
+        InputError,
+        match=r"got one array of shape \(400, 3\); use polariscope.wrap\(model, outputs=\('mean',\)\)",
+    ):
         ps.encode(lambda x: x[:, :3], rows)
     rep = ps.encode(lambda x: x[:, :3], rows, outputs=("mean",))
     assert rep.rate is None
@@ -324,3 +329,13 @@ class Fussy(torch.nn.Module):
 def test_an_error_in_the_module_names_its_class_the_shape_and_the_remedy(encoder, words):
     with pytest.raises(InputError, match=words):
         ps.encode(encoder, X.numpy(), outputs=("mean",))
+
+
+def test_an_error_with_another_cause_is_quoted_without_a_remedy():
+    class Broken(torch.nn.Module):
+        def encode(self, x):
+            raise RuntimeError("boom")
+
+    message = r"^the encoder Broken.encode raised RuntimeError: boom for a batch of shape \(400, 7\)\.$"
+    with pytest.raises(InputError, match=message):
+        ps.encode(Broken().encode, X.numpy())

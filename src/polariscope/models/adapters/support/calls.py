@@ -32,8 +32,19 @@ def type_name(thing: object) -> str:
     return str(name) if name else type(thing).__name__
 
 
+def quoted(error: BaseException) -> str:
+    """Return class and first line of an error of another library for messages.
+
+    :param error: the error.
+    """
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0][:MAX_LENGTH] if text else 'no message'}"
+
+
 def call_foreign(part: str, function: Callable[..., object], values: Tensor, noun: str) -> Any:
-    """Call the encoder or decoder of another library; errors name its class, the shape it was given and a remedy.
+    """Call the encoder or decoder of another library; errors name its class and the shape of the batch.
+
+    A remedy is added if the batch is the likely cause.
 
     :param part: "encoder" or "decoder".
     :param function: the function or module.
@@ -47,18 +58,20 @@ def call_foreign(part: str, function: Callable[..., object], values: Tensor, nou
         raise
     # Code of other libraries can raise any error.
     except Exception as error:
-        message = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
-        raise ForeignError(
-            problem=(
-                f"the {part} {type_name(function)} does not accept a batch of shape {tuple(values.shape)} and type "
-                f"{str(values.dtype).removeprefix('torch.')}: {type(error).__name__}: {message[:MAX_LENGTH]}"
-            ),
-            remedy=_remedy(part, error, values, noun),
-        ) from error
+        remedy = _remedy(part, error, values, noun)
+        name, shape = type_name(function), tuple(values.shape)
+        if remedy is None:
+            problem = f"the {part} {name} raised {quoted(error)} for a batch of shape {shape}"
+        else:
+            kind = str(values.dtype).removeprefix("torch.")
+            problem = (
+                f"the {part} {name} does not accept a batch of shape {shape} and type {kind}: {quoted(error)}"
+            )
+        raise ForeignError(problem=problem, remedy=remedy) from error
 
 
-def _remedy(part: str, error: Exception, values: Tensor, noun: str) -> str:
-    """Return the likely remedy for an error of an encoder or decoder."""
+def _remedy(part: str, error: Exception, values: Tensor, noun: str) -> str | None:
+    """Return the likely remedy for an error of an encoder or decoder; None if its cause is not the batch."""
     text = str(error).lower()
     if "device" in text:
         return "move all its weights to one device, for example with .to('cpu')"
@@ -69,6 +82,8 @@ def _remedy(part: str, error: Exception, values: Tensor, noun: str) -> str:
             f"it might take more than a batch of numbers; pass polariscope.wrap a function of a batch that calls it"
             f"{' and returns (mean, log_variance)' if part == 'encoder' else ''}"
         )
+    if not any(word in text for word in ("shape", "size", "dimension")):
+        return None
     shape = " × ".join(map(str, values.shape[1:]))
     return (
         f"{noun} has shape {shape} here; pass data of the shape that the model was trained on, or pass "

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from polariscope.analysis.code_names import KINDS, MEANS, SECONDS, Second
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import Argument, InputError, check_word
+from polariscope.core.errors import Argument, Call, Either, InputError, check_word
 from polariscope.models.posteriors import AbstractPosteriorDistribution
 from polariscope.models.posteriors.deterministic import PointMass
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
@@ -84,6 +84,16 @@ class Reading:
         return f"The encoder's outputs are read as ({', '.join(self.roles)}){reason}."
 
 
+def declaration(**options: object) -> Either:
+    """Return advice to declare options: a call of ``wrap``, because not all functions have these options.
+
+    :param options: options of :func:`polariscope.wrap`, with the recommended values.
+    """
+    return Either(
+        Call("wrap", "model", **options), tuple(Argument(name, value) for name, value in options.items())
+    )
+
+
 def check_outputs(outputs: object) -> tuple[str, ...]:
     """Return the names of an encoder's outputs, after checking that they contain a mean and at most one variance.
 
@@ -136,9 +146,10 @@ def read_posterior(
     :param is_channels_last: (default False) if True, the last axis of codes with several axes is moved to the front.
     :param is_first: (default False) if True, a log-variance that is positive everywhere is refused.
     """
-    if isinstance(output, torch.distributions.MultivariateNormal):
+    normal = _distribution_of(output)
+    if isinstance(normal, torch.distributions.MultivariateNormal):
         _refuse_second(second, "a normal distribution")
-        return _full(output, n_rows)
+        return _full(normal, n_rows)
     mean, spread, kind = _parts(output, n_rows, second, reading, x, is_point)
     if spread is None:
         _check_array(mean, n_rows, "code")
@@ -153,7 +164,7 @@ def read_posterior(
         _check_array(array, n_rows, name)
     log_variance = _log_variance(spread, kind)
     if is_first and kind == "log_variance" and not (reading is not None and reading.is_certain):
-        _refuse_positive(output, log_variance)
+        _refuse_positive(output, log_variance, ("mean", "log_variance") if reading is None else reading.roles)
     if is_channels_last:
         mean, log_variance = mean.movedim(-1, 1), log_variance.movedim(-1, 1)
     return Encoded(DiagonalGaussian(mean.flatten(1), log_variance.flatten(1)), tuple(mean.shape[1:]))
@@ -185,6 +196,14 @@ def _check_device(array: Tensor) -> None:
 def _is_like(array: Tensor, x: Tensor) -> bool:
     """Return True if an array has the shape of the observations, or that of flattened observations."""
     return tuple(array.shape) in (tuple(x.shape), (len(x), x[0].numel()))
+
+
+def _distribution_of(output: object) -> object:
+    """Return an output, or the distribution that a mapping or an object contains under a common name."""
+    if is_unnamed(output) or isinstance(output, torch.distributions.Distribution):
+        return output
+    named = _named(output)
+    return next((named[name] for name in DISTRIBUTIONS if named.get(name) is not None), output)
 
 
 def _full(normal: torch.distributions.MultivariateNormal, n_rows: int) -> Encoded:
@@ -279,7 +298,7 @@ def _unknown_parts(output: Any, named: Mapping[str, Any], n_rows: int) -> InputE
         f"{_wanted(n_rows)}, or name its parts ({', '.join(MEANS)}; {', '.join(SECONDS)})",
         got=got,
         remedy=(
-            ("pass ", Argument("outputs", ("mean",)), " if this is the code of a deterministic encoder")
+            ("use ", declaration(outputs=("mean",)), " if this is the code of a deterministic encoder")
             if is_array
             else "wrap it in a function that returns the pair"
         ),
@@ -397,7 +416,7 @@ def name_parts(
             "the encoder",
             _wanted(n_rows),
             got=f"{len(parts)} outputs, {len(codes)} of which could be codes",
-            remedy=("name them with ", Argument("outputs", EXAMPLE)),
+            remedy=("name them with ", declaration(outputs=EXAMPLE)),
         )
     equal = _equal_pair(arrays, codes)
     if equal is not None:
@@ -467,7 +486,7 @@ def _only_reconstruction(
                 f"the encoder returns {len(arrays)} arrays without names that have the shape of an observation, and "
                 f"{quantity} close to the observations"
             ),
-            remedy=("name them in their order, for example ", Argument("outputs", WITH_RECONSTRUCTION)),
+            remedy=("name them in their order, for example ", declaration(outputs=WITH_RECONSTRUCTION)),
         )
     return close[0]
 
@@ -558,7 +577,7 @@ def _undecided(n_parts: int, n_fitting: int, n_values: int) -> UndecidedError:
         reason = "and no reading of them as draw, mean and variance agrees with the values"
     return UndecidedError(
         problem=f"the encoder returns {n_parts} arrays without names, {reason}",
-        remedy=("name them in their order, for example ", Argument("outputs", EXAMPLE)),
+        remedy=("name them in their order, for example ", declaration(outputs=EXAMPLE)),
     )
 
 
@@ -608,7 +627,7 @@ def _refuse_contradiction(output: Any, spread: Tensor, kind: Second, n_rows: int
             )
 
 
-def _refuse_positive(output: Any, log_variance: Tensor) -> None:
+def _refuse_positive(output: Any, log_variance: Tensor, roles: tuple[str, ...]) -> None:
     """Raise an error if a log-variance is positive everywhere: every posterior would be wider than the prior."""
     if log_variance.min() <= 0:
         return
@@ -616,7 +635,6 @@ def _refuse_positive(output: Any, log_variance: Tensor) -> None:
     # Several names that agree determine the meaning.
     if len(names) > 1:
         return
-    declaration = Argument("outputs", ("mean", "log_variance"))
     raise InputError(
         problem=(
             f"the log-variance of the encoder is positive everywhere, {float(log_variance.min()):.3g} to "
@@ -625,9 +643,15 @@ def _refuse_positive(output: Any, log_variance: Tensor) -> None:
         remedy=(
             (f"return it as 'variance' or 'std', not as {names[0]!r}, or return a pair and declare it with ",)
             if names
-            else ("pass ", Argument("second", "variance"), " or ", Argument("second", "std"), ", otherwise ")
+            else (
+                "use ",
+                declaration(second="variance"),
+                " or ",
+                Argument("second", "std"),
+                ", or declare a log-variance with ",
+            )
         )
-        + (declaration,),
+        + (declaration(outputs=roles),),
     )
 
 
@@ -667,7 +691,7 @@ def _log_variance(spread: Tensor, kind: Second) -> Tensor:
                 ),
                 remedy=(
                     "return the logarithm of the variance, or declare what it is: ",
-                    Argument("second", "variance"),
+                    declaration(second="variance"),
                     " or ",
                     Argument("second", "std"),
                 ),
