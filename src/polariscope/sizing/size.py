@@ -14,7 +14,7 @@ from polariscope.core.errors import Argument, InputError
 from polariscope.core.options import spelled_out
 from polariscope.core.seeds import generator
 from polariscope.core.types import OptionValue
-from polariscope.data.data_like import DataLike
+from polariscope.data.data_like import DataLike, is_anndata
 from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
 from polariscope.sizing.checks import BOUNDS, check_call
@@ -75,7 +75,8 @@ def _size_of_trainer(
             problem=(Argument("trainer"), " is for the number of latents"), got=Argument("target", target)
         )
     dataset = as_dataset(data)
-    result, settings = size_with(trainer, dataset, method, options)
+    # Models of single cells encode the AnnData object itself, with its covariates.
+    result, settings = size_with(trainer, data if is_anndata(data) else dataset, method, options)
     result = _with_dimension(result, dataset, settings["seed"])
     if options.get("out") is not None:
         described = {"data": {**dataset.describe(), "fingerprint": dataset.fingerprint}}

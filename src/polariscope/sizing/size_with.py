@@ -15,7 +15,6 @@ from polariscope.core.function_digest import function_digest
 from polariscope.core.options import check_options
 from polariscope.core.progress import reporting
 from polariscope.data.data_like import DataLike
-from polariscope.data.dataset import AbstractDataset
 from polariscope.data.inputs import as_dataset
 from polariscope.runs.encode import encode
 from polariscope.sizing.checks import BOUNDS, check_seeds
@@ -70,7 +69,7 @@ def size_with(
                 if progress is not None:
                     progress(candidate_event(seed, n_latents, 0, 0.0))
                 model: Any = trainer(n_latents, seed=seed) if takes_seed else trainer(n_latents)
-                representation = _encoded(model, dataset, n_latents)
+                representation = _encoded(model, data, n_latents)
                 if cache is not None:
                     cache.keep_arrays(key, *representation.to_arrays())
             encoded[n_latents, seed] = representation
@@ -87,7 +86,7 @@ def size_with(
     return _completed(result, method, encoded), {**identity, "seed": first, "seeds": n_seeds}
 
 
-def _encoded(model: Any, data: AbstractDataset, n_latents: int) -> Representation:
+def _encoded(model: Any, data: DataLike, n_latents: int) -> Representation:
     """Return the representation of a model that a trainer returned; it must have variances."""
     try:
         representation = model if isinstance(model, Representation) else encode(model, data)
