@@ -13,8 +13,7 @@ from torch import nn
 
 from polariscope.core.errors import Argument, InputError
 from polariscope.core.paths import existing_path
-from polariscope.models.adapters import AbstractAdapter, Foreign, in_order
-from polariscope.models.adapters.support.outputs import declaration
+from polariscope.models.adapters import AbstractAdapter, Foreign, declaration, in_order
 from polariscope.models.adapters.wrapped import WrappedModel, type_name
 from polariscope.models.inference import auxiliary_of, batch_size, check_shape, inference_mode
 from polariscope.models.protocol import AbstractModel
@@ -139,7 +138,7 @@ def _refuse_unused_weights(module: nn.Module, used: set[nn.Module]) -> None:
             got=f"one array of codes without the layers {', '.join(unused[:5])} of {type_name(module)}",
             remedy=(
                 "pass polariscope.wrap a function of a batch that returns (mean, log_variance), or use ",
-                declaration(outputs=("mean",)),
+                declaration("outputs", ("mean",)),
                 " if the encoder is deterministic",
             ),
         )

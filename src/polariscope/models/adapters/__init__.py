@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from polariscope.core.errors import Argument, Either
 from polariscope.core.registry import open_family
 
 if TYPE_CHECKING:
@@ -75,3 +76,13 @@ def is_from(thing: object, *libraries: str) -> bool:
     """
     modules = (kind.__module__.partition(".")[0] for kind in type(thing).__mro__)
     return any(module in libraries for module in modules)
+
+
+def declaration(name: str, value: object) -> Either:
+    """Return advice to declare an option: a call of ``wrap``, because not all functions have the option.
+
+    :param name: name of an option of :func:`polariscope.wrap`.
+    :param value: recommended value.
+    """
+    # There is no command "wrap"; commands have the option itself.
+    return Either(f"polariscope.wrap(model, {name}={value!r})", Argument(name, value))

@@ -27,7 +27,8 @@ from torch import Tensor
 
 from polariscope.analysis.code_names import KINDS, MEANS, SECONDS, Second
 from polariscope.core.arrays import refuse_masked
-from polariscope.core.errors import Argument, Call, Either, InputError, check_word
+from polariscope.core.errors import Argument, InputError, check_word
+from polariscope.models.adapters import declaration
 from polariscope.models.posteriors import AbstractPosteriorDistribution
 from polariscope.models.posteriors.deterministic import PointMass
 from polariscope.models.posteriors.diagonal import DiagonalGaussian
@@ -82,16 +83,6 @@ class Reading:
         """Sentence that states the reading."""
         reason = f": {self.reason}" if self.reason else ""
         return f"The encoder's outputs are read as ({', '.join(self.roles)}){reason}."
-
-
-def declaration(**options: object) -> Either:
-    """Return advice to declare options: a call of ``wrap``, because not all functions have these options.
-
-    :param options: options of :func:`polariscope.wrap`, with the recommended values.
-    """
-    return Either(
-        Call("wrap", "model", **options), tuple(Argument(name, value) for name, value in options.items())
-    )
 
 
 def check_outputs(outputs: object) -> tuple[str, ...]:
@@ -298,7 +289,7 @@ def _unknown_parts(output: Any, named: Mapping[str, Any], n_rows: int) -> InputE
         f"{_wanted(n_rows)}, or name its parts ({', '.join(MEANS)}; {', '.join(SECONDS)})",
         got=got,
         remedy=(
-            ("use ", declaration(outputs=("mean",)), " if this is the code of a deterministic encoder")
+            ("use ", declaration("outputs", ("mean",)), " if this is the code of a deterministic encoder")
             if is_array
             else "wrap it in a function that returns the pair"
         ),
@@ -416,7 +407,7 @@ def name_parts(
             "the encoder",
             _wanted(n_rows),
             got=f"{len(parts)} outputs, {len(codes)} of which could be codes",
-            remedy=("name them with ", declaration(outputs=EXAMPLE)),
+            remedy=("name them with ", declaration("outputs", EXAMPLE)),
         )
     equal = _equal_pair(arrays, codes)
     if equal is not None:
@@ -486,7 +477,7 @@ def _only_reconstruction(
                 f"the encoder returns {len(arrays)} arrays without names that have the shape of an observation, and "
                 f"{quantity} close to the observations"
             ),
-            remedy=("name them in their order, for example ", declaration(outputs=WITH_RECONSTRUCTION)),
+            remedy=("name them in their order, for example ", declaration("outputs", WITH_RECONSTRUCTION)),
         )
     return close[0]
 
@@ -577,7 +568,7 @@ def _undecided(n_parts: int, n_fitting: int, n_values: int) -> UndecidedError:
         reason = "and no reading of them as draw, mean and variance agrees with the values"
     return UndecidedError(
         problem=f"the encoder returns {n_parts} arrays without names, {reason}",
-        remedy=("name them in their order, for example ", declaration(outputs=EXAMPLE)),
+        remedy=("name them in their order, for example ", declaration("outputs", EXAMPLE)),
     )
 
 
@@ -645,13 +636,13 @@ def _refuse_positive(output: Any, log_variance: Tensor, roles: tuple[str, ...]) 
             if names
             else (
                 "use ",
-                declaration(second="variance"),
+                declaration("second", "variance"),
                 " or ",
                 Argument("second", "std"),
                 ", or declare a log-variance with ",
             )
         )
-        + (declaration(outputs=roles),),
+        + (declaration("outputs", roles),),
     )
 
 
@@ -691,7 +682,7 @@ def _log_variance(spread: Tensor, kind: Second) -> Tensor:
                 ),
                 remedy=(
                     "return the logarithm of the variance, or declare what it is: ",
-                    declaration(second="variance"),
+                    declaration("second", "variance"),
                     " or ",
                     Argument("second", "std"),
                 ),
